@@ -32,6 +32,10 @@ double type_largest(enum type t) {
     }
 }
 
+double type_normal(enum type t) {
+    return t == TYPE_F64 ? DBL_MIN : t == TYPE_F16 ? 0x1p-14 : FLT_MIN;
+}
+
 double type_tiny(enum type t) {
     switch (t) {
     case TYPE_F64:

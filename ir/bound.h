@@ -35,6 +35,7 @@ static inline bool bounded_is_exact(const struct bounded *x) {
 
 double type_unit(enum type);    /* unit roundoff of a float type: 2^-24 for f32 */
 double type_largest(enum type); /* largest finite value of a float type */
+double type_normal(enum type);  /* smallest normal value of a float type */
 double type_tiny(enum type); /* what underflow may change: results below the normal range may become
                                 0 in f32 and bf16 */
 enum type type_computed(enum type); /* of temporaries: f32 for f16 and bf16 */
@@ -42,6 +43,15 @@ enum type type_computed(enum type); /* of temporaries: f32 for f16 and bf16 */
 /* As op_eval. crisp: see above; only a step uses the result. */
 struct bounded bounded_eval(enum opcode, enum type to, enum type from, const struct bounded *arg,
                             bool crisp);
+
+/* A factor, read as type t, of instructions that may take 0 for what is below the normal range. */
+static inline struct bounded bounded_zeroed(enum type t, struct bounded x) {
+    double v = x.v.f < 0 ? -x.v.f : x.v.f;
+    if (!(v > 0) || v >= type_normal(t)) return x;
+    x.below = x.below > v ? x.below : v;
+    x.above = x.above > v ? x.above : v;
+    return x;
+}
 
 /* `x`, computed in type_computed(t), stored in an element of type t. */
 struct bounded bounded_store(enum type t, struct bounded x);

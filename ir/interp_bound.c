@@ -304,13 +304,38 @@ static bool run_exactly(struct bounds *r, const struct stmt *s) {
     return true;
 }
 
+static bool is_zeroed(enum type t, struct bounded x) {
+    struct bounded y = bounded_zeroed(t, x);
+    return y.below != x.below || y.above != x.above;
+}
+
+/* The buffer as factors have it that may count as 0 below the normal range. */
+static bool zero_factors(struct bounds *r, int buffer) {
+    struct shadow *f = &r->buffer[buffer];
+    const struct buffer *x = &r->p->buffer[buffer];
+    int64_t e = 0;
+    if (!type_is_float(x->type) || !(r->zeroed >> x->type & 1) || (!f->at && !f->native))
+        return true;
+    while (e < x->elements && !is_zeroed(x->type, shadow_load(f, x->type, e))) e++;
+    if (e == x->elements) return true;
+    if (!own_shades(r, buffer)) return false;
+    for (; e < x->elements; e++) {
+        struct bounded y = bounded_zeroed(x->type, shade_open(&f->at[e]));
+        f->at[e] = shade_of(&y);
+    }
+    return true;
+}
+
 static bool run_stmt(struct bounds *r, const struct stmt *s) {
     struct arena arena;
     arena_init(&arena);
     bool *crisp = stmt_crisp(&arena, r->p, s), ok = true;
-    if (reads_are_exact(r, s) && stmt_is_exact(r->p, s, crisp))
+    bool products = s->combine == COMBINE_ADD && s->op[s->nops - 1].code == OP_MUL &&
+                    type_is_float(r->p->buffer[s->dst.buffer].type);
+    for (int k = 0; ok && products && k < s->nreads; k++) ok = zero_factors(r, s->read[k].buffer);
+    if (ok && reads_are_exact(r, s) && stmt_is_exact(r->p, s, crisp))
         ok = run_exactly(r, s);
-    else {
+    else if (ok) {
         for (int k = 0; ok && k < s->nreads; k++)
             if (!r->buffer[s->read[k].buffer].at && !r->buffer[s->read[k].buffer].native)
                 ok = own_native(r, s->read[k].buffer);
@@ -409,10 +434,11 @@ static void note_last(struct bounds *r, const struct item *item, int n, int at) 
     }
 }
 
-struct bounds *program_run_bounded(const struct program *p, void *const *data, struct diags *d) {
+struct bounds *program_run_bounded(const struct program *p, void *const *data, uint32_t zeroed,
+                                   struct diags *d) {
     struct bounds *r = memory_array(1, sizeof *r);
     size_t n = (size_t)p->nbuffers + 1;
-    *r = (struct bounds){.p = p, .diags = d};
+    *r = (struct bounds){.p = p, .diags = d, .zeroed = zeroed};
     r->buffer = memory_array(n, sizeof *r->buffer);
     r->last_item = memory_array(n, sizeof *r->last_item);
     for (int b = 0; b < p->nbuffers; b++) {

@@ -27,6 +27,7 @@ struct bounds {
     int *last_item; /* by buffer: where temporaries end */
     struct diags *diags;
     int64_t time[MAX_AXES];
+    uint32_t zeroed; /* types of factors that may count as 0 below the normal range */
 };
 
 /* One statement under way. */

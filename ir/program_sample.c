@@ -66,6 +66,7 @@ struct sampler {
     struct kept *kept;
     size_t nkept, cap;
     bool failed, bounds;
+    uint32_t zeroed; /* types of factors that may count as 0 below the normal range */
 };
 
 static size_t slot_of(const struct sampler *m, int64_t element, int stmt) {
@@ -332,7 +333,9 @@ static struct bounded bounded_read(struct sampler *m, struct inverse *v, int rea
         if (x < 0 || x >= f->extent[d]) return bounded_exactly(a->fill);
         element = element * f->extent[d] + x;
     }
-    return bounded_sample(m, a->buffer, element, v->writer[read]);
+    struct bounded x = bounded_sample(m, a->buffer, element, v->writer[read]);
+    bool zeroed = v->products && type_is_float(f->type) && m->zeroed >> f->type & 1;
+    return zeroed ? bounded_zeroed(f->type, x) : x;
 }
 
 static void bounded_compute(struct sampler *m, struct inverse *v) {
@@ -527,8 +530,8 @@ bool program_sample(const struct program *p, void *const *data, int buffer, cons
 }
 
 bool program_sample_bounded(const struct program *p, void *const *data, int buffer, const int64_t *element, int n,
-                            struct bounded *out) {
-    return sample_all((struct sampler){.p = p, .data = data, .bounds = true}, buffer, element, n, NULL, out);
+                            uint32_t zeroed, struct bounded *out) {
+    return sample_all((struct sampler){.p = p, .data = data, .bounds = true, .zeroed = zeroed}, buffer, element, n, NULL, out);
 }
 
 bool program_sample_over(const struct program *p, const struct arithmetic *over, int buffer,

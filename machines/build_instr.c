@@ -268,6 +268,8 @@ static void build_instr(struct build *b, struct instr *x, const struct found *f)
     x->completes = build_ref(b, n, "completes", KIND_SYNC);
     const char *blocking = node_attr(n, "blocking");
     x->blocking = blocking && (*blocking == 't' || *blocking == '1');
+    const char *subnormals = node_attr(n, "subnormals");
+    x->zeroes_subnormals = subnormals && !strcmp(subnormals, "zero");
     x->needs_features = build_features(b, n);
     x->from = build_refs(b, n, "from", KIND_MEMORY, &x->nfrom, false);
     x->to = build_refs(b, n, "to", KIND_MEMORY, &x->nto, false);

@@ -185,6 +185,7 @@ struct instr {
     uint64_t needs_features;           /* bit f */
     int completes;                     /* sync; -1 */
     bool blocking;                     /* its queue goes on when the result is visible */
+    bool zeroes_subnormals;            /* floats that it reads below the normal range may count as 0 */
     const struct kernel *semantics;
     struct operand *operand; int noperands;     /* one for each non-temp buffer of the semantics, in order of declaration */
     struct mexpr **require; int nrequires;

@@ -44,8 +44,8 @@ static const struct element {
     {"push", "", "queue", "emit"},
     {"pop", "", "queue", "emit"},
     {"format", "id bits", "format", "field"},
-    {"instruction", "id", "queue needs completes blocking bus" COST, DETAIL},
-    {"move", "id from to", "queue needs completes blocking bus across types" COST, DETAIL},
+    {"instruction", "id", "queue needs completes blocking subnormals bus" COST, DETAIL},
+    {"move", "id from to", "queue needs completes blocking subnormals bus across types" COST, DETAIL},
     {"configure", "id sets", "queue clobbers at" COST, "emit"},
     {"semantics", "", "", ""},
     {"operand", "buffer", "memory layout strides align swizzle accumulate also pass", "layout"},
@@ -110,7 +110,8 @@ static const struct {
 } choices[] = {{"pass", "pointer value number"}, {"order", "program data"},
                {"at", "program launch"},         {"kind", "token group barrier fence interlock"},
                {"as", "llvm c cuda bits"},       {"virtual", "true false 1 0"},
-               {"signed", "true false 1 0"},     {"blocking", "true false 1 0"}};
+               {"signed", "true false 1 0"},     {"blocking", "true false 1 0"},
+               {"subnormals", "keep zero"}};
 
 static bool check_value(struct loader *l, const struct node *n, const struct attr *a) {
     if ((!strcmp(a->name, "id") || (!strcmp(a->name, "name") && strcmp(n->tag, "field"))) &&

@@ -416,7 +416,7 @@ static void integers_follow(void **state) {
 /* ---- programs ---- */
 
 static struct bounds *bounds_of(struct trial *t) {
-    struct bounds *b = program_run_bounded(t->p, t->data, &t->diags);
+    struct bounds *b = program_run_bounded(t->p, t->data, 0, &t->diags);
     if (!b) diags_print(&t->diags, stderr);
     assert_non_null(b);
     return b;
@@ -435,7 +435,7 @@ static void check_program(const char *path, const char *sizes, const char *out, 
     struct bounded *sampled = calloc((size_t)n, sizeof *sampled);
     int64_t *at = calloc((size_t)n, sizeof *at);
     for (int64_t k = 0; k < n; k++) at[k] = n - 1 - k;
-    assert_int_equal(program_sample_bounded(t.p, t.data, o, at, (int)n, sampled), samples);
+    assert_int_equal(program_sample_bounded(t.p, t.data, o, at, (int)n, 0, sampled), samples);
     trial_run(&t);
     for (int64_t k = 0; k < n; k++) {
         struct bounded x = bounds_at(b, o, k), y = sampled[n - 1 - k];
@@ -520,6 +520,50 @@ static void statements_of_every_kind(void **state) {
     trial_close(&t);
 }
 
+/* A factor below the normal range may count as 0 where an instruction does so: each term by itself,
+ * for no other type, and nothing else changes. */
+static void factors_below_the_normal_range(void **state) {
+    (void)state;
+    struct trial t;
+    trial_open(&t);
+    trial_parse(&t, "a",
+                "kernel a() { in A: bf16[3, 20]  in B: f32[20]  out C: f32[3]\n"
+                " axes i: 3, k: 20\n C[i] = 0\n C[i] += f32(A[i,k]) * B[k]\n }");
+    assert_true(trial_bind(&t, "", ""));
+    trial_data(&t, 4);
+    int a = buffer_of(&t, "A"), b = buffer_of(&t, "B"), c = buffer_of(&t, "C");
+    for (int k = 0; k < 20; k++) {
+        double one = k % 2 ? -0x1p-128 : 0x1p-130;
+        type_store(TYPE_F32, (char *)t.data[b] + 4 * k, (union value){.f = 0x1.8p100});
+        type_store(TYPE_BF16, (char *)t.data[a] + 2 * k, (union value){.f = one});
+        type_store(TYPE_BF16, (char *)t.data[a] + 2 * (20 + k), (union value){.f = k - 9});
+        type_store(TYPE_BF16, (char *)t.data[a] + 2 * (40 + k),
+                   (union value){.f = k ? 0x1p-126 : one});
+    }
+    const uint32_t types[] = {0, UINT32_C(1) << TYPE_F32, UINT32_C(1) << TYPE_BF16};
+    const int64_t at[] = {0, 1, 2};
+    struct bounded x[3][3], y[3];
+    for (int m = 0; m < 3; m++) {
+        struct bounds *r = program_run_bounded(t.p, t.data, types[m], &t.diags);
+        assert_non_null(r);
+        assert_true(program_sample_bounded(t.p, t.data, c, at, 3, types[m], y));
+        for (int i = 0; i < 3; i++) {
+            x[m][i] = bounds_at(r, c, i);
+            assert_true(y[i].v.f == x[m][i].v.f);
+            assert_true(y[i].above <= 1.6 * x[m][i].above); /* samples know exact sums better */
+        }
+        bounds_free(r);
+    }
+    double all = 10 * (0x1p-128 - 0x1p-130) * 0x1.8p100, first = 0x1p-130 * 0x1.8p100;
+    for (int i = 0; i < 3; i++) assert_true(x[0][i].above == x[1][i].above);
+    assert_true(x[0][1].above == x[2][1].above);
+    assert_true(x[0][0].above < all / 1000 && x[2][0].above >= all && x[2][0].above < 3 * all);
+    assert_true(x[0][2].above < first / 1000 && x[2][2].above >= first);
+    assert_true(x[2][2].above < 1.1 * first);
+    assert_true(y[0].above >= all && y[2].above >= first && y[1].above <= x[0][1].above);
+    trial_close(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_stay_in_their_bounds),
@@ -533,6 +577,7 @@ int main(void) {
         cmocka_unit_test(integers_follow),
         cmocka_unit_test(programs_stay_in_their_bounds),
         cmocka_unit_test(statements_of_every_kind),
+        cmocka_unit_test(factors_below_the_normal_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,6 +137,8 @@ void add_rotate(struct work *, struct nodes *, int place);
 /* The first queue gives, or the second takes, on that channel (its sync is the edge's). */
 void edge_give(struct work *, struct nodes *, const struct edge *, struct signal channel);
 void edge_take(struct work *, struct nodes *, const struct edge *, struct signal channel);
+/* Both; by way of other queues where the two have no sync. False: there is no way. */
+bool edge_pass(struct work *, struct nodes *, const struct edge *);
 /* Once, outside the steady flow: on a channel of its own, where there are as many as needed. */
 void signal_apart(struct work *, struct nodes *, const struct edge *, bool bracket);
 /* from gives, to takes, along the shortest path of tokens; nothing where hardware interlocks.

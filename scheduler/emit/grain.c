@@ -252,11 +252,12 @@ static bool drain(struct emitter *e, struct nodes *out, const struct task *t, co
     int q = way->queue[way->n];
     struct edge give = edge_of_queue(w->edges, e->exec, q),
                 back = edge_of_queue(w->edges, q, e->exec);
-    edge_give(w, out, &give, (struct signal){0});
-    edge_take(w, out, &give, (struct signal){0});
+    if (!edge_pass(w, out, &give)) return false;
     nodes_append(w, out, &moves);
-    edge_give(w, out, &back, (struct signal){0});
-    if (!credit) edge_take(w, out, &back, (struct signal){0});
+    if (credit)
+        edge_give(w, out, &back, (struct signal){0});
+    else if (!edge_pass(w, out, &back))
+        return false;
     return way_home(e, out, o, acc->buffer, &r, way);
 }
 

@@ -75,9 +75,9 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
               const struct region *r, struct way_out *way) {
     for (int k = way->n - 1; k >= 0; k--) {
         struct edge there = link_there(e, way_link(way, k)), back = way_back(e, way, k);
-        edge_give(e->w, out, &there, (struct signal){0});
-        edge_take(e->w, out, &there, (struct signal){0});
+        if (!edge_pass(e->w, out, &there)) return false;
         if (!move_on(e, out, o, buffer, &way->via[k], r, way, k)) return false;
+        if (back.kind == EDGE_NONE && !edge_pass(e->w, out, &back)) return false;
         edge_give(e->w, out, &back, via_channel(e, way, k));
         if (way_in_step(e, way, k)) edge_take(e->w, out, &back, via_channel(e, way, k));
     }
@@ -116,7 +116,7 @@ void ways_credits(struct emitter *e, struct nodes *out, bool give) {
 bool chain_runs_ahead(const struct emitter *e) {
     struct work *w = e->w;
     struct edge back = edge_of_queue(w->edges, e->store, e->exec);
-    if (same_tokens(e) || in_step(e, &back)) return false;
+    if (back.kind == EDGE_NONE || same_tokens(e) || in_step(e, &back)) return false;
     for (int i = 0; i < e->nest->nchain; i++) {
         const struct task *t = &w->task[e->nest->chain[i].task];
         const struct way_out *way = &e->out[i + 1];

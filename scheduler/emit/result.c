@@ -60,10 +60,7 @@ static bool load_ends(struct emitter *e, struct nodes *out) {
     if (e->load < 0) return true;
     struct link to_exec = {e->load, e->load_completes, e->exec, e->exec_completes};
     struct edge x = link_there(e, to_exec);
-    if (x.kind == EDGE_NONE) return add_signal(e->w, out, e->load, e->exec);
-    edge_give(e->w, out, &x, (struct signal){0});
-    edge_take(e->w, out, &x, (struct signal){0});
-    return true;
+    return edge_pass(e->w, out, &x);
 }
 
 /* The first block of a cut reduction starts the result, later ones fetch it back. */

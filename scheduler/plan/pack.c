@@ -507,18 +507,38 @@ static int last_writer(const struct work *w, int buffer) {
     return last;
 }
 
+/* Those that say which elements a statement writes: of what it sums up to set them there are more.
+ */
+static uint64_t written_axes(const struct program *p, const struct stmt *st) {
+    uint64_t out = axes_of(p, &st->dst);
+    for (int k = 0; k < st->nwhere; k++)
+        for (int x = 0; x < p->naxes; x++)
+            if (st->where[k].coef[x]) out |= UINT64_C(1) << x;
+    return out & st->axes;
+}
+
+/* Does a statement before s set the same elements? */
+static bool set_before(const struct program *p, int s) {
+    const struct stmt *st = &p->stmt[s];
+    for (int k = 0; k < s; k++)
+        if (p->stmt[k].combine == COMBINE_SET && !p->stmt[k].nwhere && !st->nwhere &&
+            access_equal(p, &p->stmt[k].dst, &st->dst))
+            return true;
+    return false;
+}
+
 /* All elements that statements have set, after the last of them. */
 static void copy_set(struct work *w, int to, int from, int last) {
     bool whole = written_whole(w, from, last) || stmt_writes_whole(w->p, &w->p->stmt[last]);
     for (int s = 0, n = w->p->nstmts; s < n; s++) {
         const struct stmt *st = &w->p->stmt[s];
         if (st->dst.buffer != from || st->combine != COMBINE_SET ||
-            (whole && !stmt_writes_whole(w->p, st)))
+            (whole ? !stmt_writes_whole(w->p, st) : set_before(w->p, s)))
             continue;
         struct access there = st->dst, here = st->dst;
         struct stmt made = *st;
         here.buffer = to;
-        int copy = rewrite_copy(w, here, there, made.axes);
+        int copy = rewrite_copy(w, here, there, written_axes(w->p, &made));
         w->p->stmt[copy].where = made.where;
         w->p->stmt[copy].nwhere = made.nwhere;
         place_beside(w, copy, last, false);

@@ -258,18 +258,29 @@ static bool written_elsewhere(const struct item *item, int n, int buffer) {
     return false;
 }
 
+/* The result says what the whole buffer holds, whatever stood there. */
+static bool replaces(const struct program *p, int stmt) {
+    return fills_all(p, &p->stmt[stmt]) || p->stmt[stmt].combine != COMBINE_SET;
+}
+
+/* What was written before the last statement that replaces all is not looked at: in a chain of
+ * changes in place each would ask for all before it. */
 static struct range buffer_range(const struct program *p, int buffer, int before, int depth) {
     const struct buffer *b = &p->buffer[buffer];
     bool given = b->role == ROLE_IN || b->role == ROLE_INOUT || b->role == ROLE_CONST;
     struct range all = range_of_type(b->type), r = all;
     bool any = given;
     if (depth == 0 || written_elsewhere(p->item, p->nitems, buffer)) return all;
+    int from = 0;
     for (int s = 0; s < before; s++) {
         if (p->stmt[s].dst.buffer != buffer) continue;
         if (p->stmt[s].scope) return all;
+        if (replaces(p, s)) from = s;
+    }
+    for (int s = from; s < before; s++) {
+        if (p->stmt[s].dst.buffer != buffer) continue;
         struct range next = result_range(p, s, depth - 1);
-        bool replaced = !any || fills_all(p, &p->stmt[s]) || p->stmt[s].combine != COMBINE_SET;
-        r = replaced ? next : hull(r, next);
+        r = !any || replaces(p, s) ? next : hull(r, next);
         any = true;
     }
     return r;

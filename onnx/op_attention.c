@@ -169,16 +169,21 @@ static bool multi_inputs(struct import *im, struct attention *a, int64_t heads) 
     struct tensor *x[3] = {node_input(im, 0), node_input(im, 1), node_input(im, 2)},
                   *bias = node_input(im, 3);
     struct heads *to[3] = {&a->q, &a->k, &a->v};
-    int64_t offset = 0;
+    int64_t offset = 0, keys = 0;
     if (!same_types(im, (const struct tensor *const[]){x[0], x[1], x[2], bias}, 4)) return false;
     if (!x[1] || !x[2]) return node_fail(im, "keys or values are missing");
+    if (bias && bias->ndims != 1)
+        return node_fail(im, "the bias has %d dimensions, expected one", bias->ndims);
     for (int k = 0; k < 3; k++) {
         bool apart = k && x[k]->ndims == 4;
         if (apart ? x[k]->extent[1] != heads : x[k]->ndims != 3 || x[k]->extent[2] % heads)
             return node_fail(im, "input %d, %s, has not %" PRId64 " heads", k,
                              shape_text(im->arena, x[k]->ndims, x[k]->extent), heads);
         int64_t depth = apart ? x[k]->extent[3] : x[k]->extent[2] / heads;
-        if (k == 0 || k == 1) a->extent[AT_DEPTH] = depth;
+        if (k == 0) a->extent[AT_DEPTH] = depth;
+        if (k == 1 && depth != a->extent[AT_DEPTH])
+            return node_fail(im, "queries have %" PRId64 " elements, but keys %" PRId64,
+                             a->extent[AT_DEPTH], depth);
         if (k == 2) a->depth_v = depth;
         if (apart) {
             *to[k] = heads_apart(x[k], 1);
@@ -190,6 +195,9 @@ static bool multi_inputs(struct import *im, struct attention *a, int64_t heads) 
             *to[k] = heads_merged(t, 1, depth, 0);
             a->length = x[k]->extent[1];
         }
+        if (x[k]->extent[0] != x[0]->extent[0] || (k == 2 && a->length != keys))
+            return node_fail(im, "queries, keys and values do not fit each other");
+        if (k == 1) keys = a->length;
         offset += heads * depth;
     }
     if (bias && bias->elements != offset)
@@ -221,6 +229,21 @@ static bool cache(struct import *im, struct attention *a, struct heads *h, int p
     return true;
 }
 
+/* Keys and values behind those of the inputs `past` and the next one; a->length grows by them. */
+static bool caches(struct import *im, struct attention *a, int past) {
+    int64_t keys;
+    if (node_has_input(im, past) != node_has_input(im, past + 1))
+        return node_fail(im, "a past of keys alone, or of values alone");
+    if (!cache(im, a, &a->k, past, 1, a->extent[AT_DEPTH])) return false;
+    keys = a->past;
+    if (!cache(im, a, &a->v, past + 1, 2, a->depth_v)) return false;
+    if (keys != a->past)
+        return node_fail(im, "the past has %" PRId64 " keys, but %" PRId64 " values", keys,
+                         a->past);
+    a->length += a->past;
+    return true;
+}
+
 bool op_multi_head_attention(struct import *im) {
     struct attention a = {.mask = node_input(im, 4), .bias = node_input(im, 5)};
     int64_t heads;
@@ -233,11 +256,7 @@ bool op_multi_head_attention(struct import *im) {
     a.extent[AT_PLACE] = q->extent[1];
     if (!multi_inputs(im, &a, heads)) return false;
     scale_default(&a);
-    int64_t fresh = a.length;
-    if (!cache(im, &a, &a.k, 6, 1, a.extent[AT_DEPTH]) || !cache(im, &a, &a.v, 7, 2, a.depth_v))
-        return false;
-    a.length = fresh + a.past;
-    return attention_lower(im, &a);
+    return caches(im, &a, 6) && attention_lower(im, &a);
 }
 
 /* ---- ONNX's own ---- */
@@ -343,11 +362,7 @@ bool op_scaled_attention(struct import *im) {
     a.causal = causal != 0;
     a.stage = (int)stage;
     scale_default(&a);
-    int64_t fresh = a.length;
-    if (!cache(im, &a, &a.k, 4, 1, a.extent[AT_DEPTH]) || !cache(im, &a, &a.v, 5, 2, a.depth_v))
-        return false;
-    a.length = fresh + a.past;
-    if (!scaled_lengths(im, &a) || !scaled_mask(im, &a)) return false;
+    if (!caches(im, &a, 4) || !scaled_lengths(im, &a) || !scaled_mask(im, &a)) return false;
     a.none_is_zero = a.mask || a.bias;
     int64_t shape[4] = {a.extent[AT_BATCH], a.extent[AT_HEAD] * a.extent[AT_GROUP],
                         a.extent[AT_PLACE], a.length};

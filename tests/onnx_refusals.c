@@ -115,6 +115,31 @@ static void refuses_two_inputs(void **state) {
     }
 }
 
+/* Inputs by name, each with its dimensions. */
+static void several_refused(const char *op, const char *const (*input)[2], const char *names,
+                            const char *attributes, const char *expected) {
+    struct model_bytes m = {0};
+    for (; (*input)[0]; input++) put_input(&m, (*input)[0], F32, (*input)[1]);
+    put_output(&m, "y", F32, NULL);
+    put_node(&m, op, names, "y", attributes);
+    check_refused(&m, 23, expected);
+}
+
+static void refuses_attention(void **state) {
+    (void)state;
+    static const char multi[] = "com.microsoft.MultiHeadAttention";
+    const char *const flat[][2] = {{"q", "2,3,8"}, {"k", "2,5,8"}, {"v", "2,5,8"}, {"w", "2,5,4"},
+                                   {"u", "2,6,8"}, {"b", "24"},    {NULL}},
+                      *const apart[][2] = {{"q", "2,3,4,8"}, {"k", "2,3,6,8"}, {"v", "2,3,6,5"},
+                                           {"l", "2,3,2,5"}, {"p", "2,3,4,8"}, {NULL}};
+    several_refused(multi, flat, "q,k,v,q", "num_heads:2", "the bias has 3 dimensions");
+    several_refused(multi, flat, "q,w,v", "num_heads:2", "queries have 4 elements, but keys 2");
+    several_refused(multi, flat, "q,k,u", "num_heads:2",
+                    "queries, keys and values do not fit each other");
+    several_refused("Attention", apart, "q,k,v,,p", NULL, "a past of keys alone");
+    several_refused("Attention", apart, "q,k,v,,p,l", NULL, "the past has 4 keys, but 2 values");
+}
+
 static void refuses_graphs(void **state) {
     (void)state;
     struct model_bytes m = {0};
@@ -351,15 +376,11 @@ static void external_data(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_operators),
-        cmocka_unit_test(refuses_trees),
-        cmocka_unit_test(refuses_two_inputs),
-        cmocka_unit_test(refuses_graphs),
-        cmocka_unit_test(counts_missing_operators),
-        cmocka_unit_test(refuses_tensors),
-        cmocka_unit_test(refuses_bytes),
-        cmocka_unit_test(dims_must_fit),
-        cmocka_unit_test(external_data),
+        cmocka_unit_test(refuses_operators),  cmocka_unit_test(refuses_trees),
+        cmocka_unit_test(refuses_two_inputs), cmocka_unit_test(refuses_attention),
+        cmocka_unit_test(refuses_graphs),     cmocka_unit_test(counts_missing_operators),
+        cmocka_unit_test(refuses_tensors),    cmocka_unit_test(refuses_bytes),
+        cmocka_unit_test(dims_must_fit),      cmocka_unit_test(external_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static bool is_rate(const struct snapshot *before, const struct snapshot *now, d
 }
 
 bool arrivals_steady(const struct engine *e, const struct snapshot *before,
-                     const struct snapshot *now, int queue, const struct image *image,
+                     const struct snapshot *now, int queue, struct image *image,
                      const struct range *range) {
     struct filled f = filled_of(e, queue);
     int64_t by = range->step / image->piece, granules = image->bytes / image->piece + 1;
@@ -50,11 +50,12 @@ bool arrivals_steady(const struct engine *e, const struct snapshot *before,
             last = range->last < granules ? range->last : granules;
     bool free = false, even = range->step % image->piece == 0;
     double slope = NAN;
+    marks_settle(&image->marks, first, last);
     for (int64_t g = first; g <= last; g++) {
-        double at = arrival_of(e, queue, &image->granule[g]);
+        double at = arrival_of(e, queue, &image->marks.granule[g]);
         free |= at > f.quiet && (at < f.from || at > f.to);
         if (!even || g - by < first || g - by > last) continue;
-        double more = at - arrival_of(e, queue, &image->granule[g - by]);
+        double more = at - arrival_of(e, queue, &image->marks.granule[g - by]);
         if (isnan(slope)) slope = more;
         even = fabs(more - slope) <= alike;
         if (free && !even) return false;

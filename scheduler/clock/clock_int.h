@@ -5,6 +5,7 @@
 #define ISAMAP_SCHEDULER_CLOCK_CLOCK_INT_H
 
 #include "scheduler/clock/clock.h"
+#include "scheduler/clock/marks.h"
 
 enum {
     SIM_SIZES = 16,
@@ -20,22 +21,12 @@ enum {
 
 struct engine;
 
-/* A piece of a memory, as far as hardware tracks who uses it. The two halves belong to two moments:
- * when an instruction enters its queue (program order), and when it runs. */
-struct granule {
-    double visible;  /* when the last write is seen by other queues */
-    double read_end; /* when the last of its readers is finished */
-    int64_t wrote;   /* number in its queue, from 1, of the last writer in program order */
-    int16_t wrote_queue, writer, reader; /* queue + 1; 0: nobody. The last two: of what has run */
-};
-
 /* ---- what memories contain: one array of bytes for each memory and instance of its unit ---- */
 struct image {
     uint8_t *byte;  /* NULL where nobody executes */
     int64_t bytes; /* as far as places reach; all beyond is an error of the schedule */
     int64_t piece; /* bytes of a granule */
-    struct granule *granule;
-    int64_t *read; /* [granule][queue]: number, from 1, of the last reader in program order */
+    struct marks marks; /* who used its granules */
 };
 
 /* A pop or push, resolved in program order. A token's number is its own among the channel's, not

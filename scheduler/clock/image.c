@@ -95,8 +95,7 @@ void images_close(struct engine *e) {
     for (int i = 0; i < e->machine->nmemories + e->machine->nstates; i++) {
         for (int64_t k = 0; k < e->images[i]; k++) {
             memory_give(e->image[i][k].byte);
-            memory_give(e->image[i][k].granule);
-            memory_give(e->image[i][k].read);
+            marks_close(&e->image[i][k].marks);
         }
         free(e->image[i]);
     }
@@ -119,23 +118,14 @@ struct image *image_of(struct engine *e, int memory) {
 struct image *image_at(struct engine *e, int memory, int64_t further) {
     int64_t at = e->images[memory] > 1 ? image_instance(e, memory) + further : 0;
     struct image *image = &e->image[memory][at];
-    size_t granules = (size_t)(image->bytes / image->piece + 2);
     if (!image->byte && e->executor) image->byte = memory_take((size_t)image->bytes + 64, 1);
-    if (!image->granule && e->tracks) {
-        image->granule = memory_take(granules, sizeof *image->granule);
-        image->read = memory_take(granules * (size_t)e->machine->nqueues + 1, sizeof *image->read);
-    }
+    if (!image->marks.granule && e->tracks)
+        marks_open(&image->marks, image->bytes / image->piece + 2, e->machine->nqueues);
     return image;
 }
 
 static void forget(struct engine *e, int memory) {
-    for (int64_t k = 0; k < e->images[memory]; k++) {
-        struct image *image = &e->image[memory][k];
-        size_t granules = (size_t)(image->bytes / image->piece + 2);
-        if (image->granule) memset(image->granule, 0, granules * sizeof *image->granule);
-        if (image->read)
-            memset(image->read, 0, granules * (size_t)e->machine->nqueues * sizeof *image->read);
-    }
+    for (int64_t k = 0; k < e->images[memory]; k++) marks_forget(&e->image[memory][k].marks);
 }
 
 void images_forget(struct engine *e) {

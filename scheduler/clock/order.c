@@ -85,39 +85,24 @@ static uint64_t leaders(const struct engine *e, const struct executed *x) {
     return e->interlocked[x->queue] & ~(UINT64_C(1) << x->queue);
 }
 
-static void must_follow(const struct executed *x, int queue, int64_t number) {
-    if (number > x->after[queue]) x->after[queue] = number;
-}
-
 static void enter_use(struct engine *e, const struct executed *x, const struct use *u) {
     struct image *image = image_of(e, u->memory);
-    int64_t first, last, nq = e->machine->nqueues;
+    int64_t first, last;
     if (!image) return;
-    uint64_t lead = leaders(e, x), readers = u->writes ? lead : 0;
+    uint64_t lead = leaders(e, x);
     range_of(image, u, &first, &last);
-    for (int64_t g = first; g <= last; g++) {
-        const struct granule *is = &image->granule[g];
-        if (is->wrote_queue && lead >> (is->wrote_queue - 1) & 1)
-            must_follow(x, is->wrote_queue - 1, is->wrote);
-        for (uint64_t left = readers; left; left &= left - 1) {
-            int q = __builtin_ctzll(left);
-            must_follow(x, q, image->read[g * nq + q]);
-        }
-    }
+    marks_numbers(&image->marks, first, last, lead, u->writes ? lead : 0, x->after);
 }
 
 static void leave_mark(struct engine *e, const struct executed *x, const struct use *u) {
     struct image *image = image_of(e, u->memory);
-    int64_t first, last, nq = e->machine->nqueues;
+    struct mark mark = {.kind = MARK_READER, .queue = x->queue, .number = x->number};
+    int64_t first, last;
     if (!image) return;
     range_of(image, u, &first, &last);
-    for (int64_t g = first; g <= last; g++) {
-        if (u->reads) image->read[g * nq + x->queue] = x->number;
-        if (u->writes) {
-            image->granule[g].wrote = x->number;
-            image->granule[g].wrote_queue = (int16_t)(x->queue + 1);
-        }
-    }
+    if (u->reads) marks_put(&image->marks, first, last, &mark);
+    mark.kind = MARK_WRITER;
+    if (u->writes) marks_put(&image->marks, first, last, &mark);
 }
 
 /* Beside a device, what the host's unit does is one thread's work, in program order. */
@@ -148,10 +133,6 @@ bool order_ready(const struct engine *e, const struct executed *x) {
     return true;
 }
 
-static bool waits_for(const struct engine *e, int queue, int16_t other) {
-    return other && (e->interlocked[queue] >> (other - 1) & 1);
-}
-
 /* When all that it reads is visible. Queues in order also wait before they overwrite: out-of-order
  * ones rename. */
 double order_visible(struct engine *e, const struct executed *x) {
@@ -165,18 +146,17 @@ double order_visible(struct engine *e, const struct executed *x) {
         int64_t first, last;
         if (!image || (renames && !use[k].reads)) continue;
         range_of(image, &use[k], &first, &last);
-        for (int64_t g = first; g <= last; g++) {
-            const struct granule *is = &image->granule[g];
-            if (waits_for(e, x->queue, is->writer)) at = fmax(at, is->visible);
-            if (use[k].writes && !renames && waits_for(e, x->queue, is->reader))
-                at = fmax(at, is->read_end);
-        }
+        uint64_t others = e->interlocked[x->queue];
+        bool overwrites = use[k].writes && !renames;
+        at = fmax(at, marks_time(&image->marks, first, last, others, overwrites ? others : 0));
     }
     return at;
 }
 
 void order_ran(struct engine *e, const struct executed *x, double end, double visible) {
     struct use use[SIM_OPERANDS + 2 * SIM_USES];
+    struct mark written = {.kind = MARK_WRITTEN, .queue = x->queue, .at = visible},
+                read = {.kind = MARK_READ, .queue = x->queue, .at = end};
     if (!(e->relied >> x->queue & 1)) return;
     int n = uses_of(e, x, use);
     for (int k = 0; k < n; k++) {
@@ -185,16 +165,7 @@ void order_ran(struct engine *e, const struct executed *x, double end, double vi
         if (!image) continue;
         range_of(image, &use[k], &first, &last);
         touch_ran(e, x, &use[k], k, end, visible);
-        for (int64_t g = first; g <= last; g++) {
-            struct granule *is = &image->granule[g];
-            if (use[k].writes) {
-                is->visible = visible;
-                is->writer = (int16_t)(x->queue + 1);
-            }
-            if (use[k].reads && end >= is->read_end) {
-                is->read_end = end;
-                is->reader = (int16_t)(x->queue + 1);
-            }
-        }
+        if (use[k].writes) marks_put(&image->marks, first, last, &written);
+        if (use[k].reads) marks_put(&image->marks, first, last, &read);
     }
 }

@@ -61,7 +61,7 @@ struct range {
     int64_t first, last, step;
 };
 bool arrivals_steady(const struct engine *, const struct snapshot *before, const struct snapshot *now, int queue,
-                     const struct image *, const struct range *);
+                     struct image *, const struct range *);
 
 /* steady.c */
 int64_t periods_steady(struct engine *, const struct loop_node *, int64_t first, const struct snapshot *before,

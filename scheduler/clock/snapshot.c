@@ -237,10 +237,10 @@ static void put_images(struct engine *e, struct tape *t, double earliest) {
     for (int i = 0; e->tracks && i < e->machine->nmemories + e->machine->nstates; i++) {
         put_word(t, UINT64_MAX); /* numbers of pieces begin again */
         struct image *image = &e->image[i][image_instance(e, i)];
-        if (!image->granule || !image_small(image)) continue;
+        if (!image->marks.granule || !image_small(image)) continue;
         for (int64_t g = 0; g <= image->bytes / image->piece; g++)
-            put_granule(e, t, g, &image->granule[g], &image->read[g * e->machine->nqueues],
-                        earliest);
+            put_granule(e, t, g, &image->marks.granule[g],
+                        &image->marks.read[g * e->machine->nqueues], earliest);
     }
 }
 

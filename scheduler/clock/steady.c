@@ -229,11 +229,11 @@ static bool granules_cold(const struct engine *e, const struct image *image,
                           const struct range *range) {
     double earliest = earliest_start(e);
     for (int64_t g = range->first; g <= range->last && g <= image->bytes / image->piece; g++) {
-        const struct granule *is = &image->granule[g < 0 ? 0 : g];
+        const struct granule *is = &image->marks.granule[g < 0 ? 0 : g];
         if (is->visible > earliest || is->read_end > earliest) return false;
         if (is->wrote_queue && is->wrote > e->queue[is->wrote_queue - 1].ran) return false;
         for (int q = 0; q < e->machine->nqueues; q++)
-            if (image->read[(g < 0 ? 0 : g) * e->machine->nqueues + q] > e->queue[q].ran)
+            if (image->marks.read[(g < 0 ? 0 : g) * e->machine->nqueues + q] > e->queue[q].ran)
                 return false;
     }
     return true;
@@ -274,7 +274,7 @@ static bool used_so(const struct engine *e, const struct node *node, int n, int 
 
 /* Out-of-order queues alone. What the loop itself writes comes when the loop writes it. */
 static bool arrives_steadily(const struct steady *s, const struct node *node, int o,
-                             const struct image *image, const struct range *r) {
+                             struct image *image, const struct range *r) {
     const struct engine *e = s->e;
     const struct instr *in = &e->machine->instr[node->issue->instr];
     if (image_small(image)) return false;

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SMALL = 512, MOST_TOUCHES = 1 << 21 };
+enum { SMALL = MARKS_WIDE, MOST_TOUCHES = 1 << 21 };
 
 bool queue_tracked(const struct engine *e, int queue) {
     return e->interlocked[queue] || e->relied >> queue & 1;
@@ -100,15 +100,8 @@ void touch_ran(struct engine *e, const struct executed *x, const struct use *u, 
 }
 
 /* The instruction stands for a later one, whose use is elsewhere. */
-static void mark_gone(struct engine *e, const struct touch *t) {
-    int64_t nq = e->machine->nqueues;
-    for (int64_t g = touch_first(t); g <= touch_last(t); g++) {
-        if (g < 0 || g > t->image->bytes / t->image->piece) continue;
-        struct granule *is = &t->image->granule[g];
-        int64_t *read = &t->image->read[g * nq + t->queue];
-        if (is->wrote_queue == t->queue + 1 && is->wrote == t->number) is->wrote_queue = 0;
-        if (*read == t->number) *read = 0;
-    }
+static void mark_gone(const struct touch *t) {
+    marks_remove(&t->image->marks, touch_first(t), touch_last(t), t->queue, t->number);
 }
 
 /* Of instructions that have not run, nothing stays. */
@@ -118,7 +111,7 @@ void touches_restart(struct engine *e, const struct touch *hot, int n) {
         struct touch t = hot[k];
         if (t.number) t.number += e->queue[t.queue].ran;
         if (t.number)
-            mark_gone(e, &t);
+            mark_gone(&t);
         else
             note(e, &t);
     }
@@ -127,18 +120,14 @@ void touches_restart(struct engine *e, const struct touch *hot, int n) {
 /* The same use, elsewhere and later. */
 void touch_again(struct engine *e, const struct touch *was, int64_t further, double later) {
     struct touch t = *was;
-    int64_t nq = e->machine->nqueues;
     t.address += further;
     t.visible += later;
     t.end += later;
-    for (int64_t g = touch_first(&t); g <= touch_last(&t); g++) {
-        if (g < 0 || g > t.image->bytes / t.image->piece) continue;
-        struct granule *is = &t.image->granule[g];
-        if (t.number && t.reads) t.image->read[g * nq + t.queue] = t.number;
-        if (t.number && t.writes) is->wrote = t.number, is->wrote_queue = (int16_t)(t.queue + 1);
-        if (!t.number && t.writes) is->visible = t.visible, is->writer = (int16_t)(t.queue + 1);
-        if (!t.number && t.reads && t.end >= is->read_end)
-            is->read_end = t.end, is->reader = (int16_t)(t.queue + 1);
-    }
+    struct marks *marks = &t.image->marks;
+    int64_t first = touch_first(&t), last = touch_last(&t);
+    struct mark reads = {t.number ? MARK_READER : MARK_READ, t.queue, t.number, t.end},
+                writes = {t.number ? MARK_WRITER : MARK_WRITTEN, t.queue, t.number, t.visible};
+    if (t.reads) marks_put(marks, first, last, &reads);
+    if (t.writes) marks_put(marks, first, last, &writes);
     note(e, &t);
 }

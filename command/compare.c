@@ -58,31 +58,32 @@ static void view_free(struct view *v) {
     *v = (struct view){0};
 }
 
-/* Types that such instructions of these nodes read. */
-static uint32_t zeroed_by(const struct machine *m, const struct node *node, int n) {
-    uint32_t types = 0;
-    for (int k = 0; k < n; k++) {
-        if (node[k].kind == NODE_LOOP)
-            types |= zeroed_by(m, node[k].loop->body, node[k].loop->nbody);
-        if (node[k].kind != NODE_ISSUE || !m->instr[node[k].issue->instr].zeroes_subnormals)
-            continue;
-        const struct instr *in = &m->instr[node[k].issue->instr];
-        for (int o = 0; o < in->noperands; o++)
-            if (in->operand[o].role == ROLE_IN) types |= UINT32_C(1) << in->operand[o].type;
-    }
-    return types;
+static void add_leeway(struct leeway *all, const struct instr *in) {
+    for (int o = 0; in->zeroes_subnormals && o < in->noperands; o++)
+        if (in->operand[o].role == ROLE_IN) all->zeroed |= UINT32_C(1) << in->operand[o].type;
+    if (in->units > all->units[in->rounded]) all->units[in->rounded] = (unsigned char)in->units;
 }
 
-/* Types whose values below the normal range may count as 0 in products of the schedule. */
-static uint32_t zeroed_types(const struct job *j) {
+static void add_nodes(struct leeway *all, const struct machine *m, const struct node *node, int n) {
+    for (int k = 0; k < n; k++) {
+        if (node[k].kind == NODE_LOOP) add_nodes(all, m, node[k].loop->body, node[k].loop->nbody);
+        if (node[k].kind == NODE_ISSUE) add_leeway(all, &m->instr[node[k].issue->instr]);
+    }
+}
+
+/* What the instructions of the schedule may do. */
+static struct leeway leeway_of(const struct job *j) {
+    struct leeway all = {0};
     const struct schedule *s = j->schedule;
-    if (!s) return 0;
-    return zeroed_by(j->machine, s->prepare.node, s->prepare.nnodes) |
-           zeroed_by(j->machine, s->run.node, s->run.nnodes);
+    if (!s) return all;
+    add_nodes(&all, j->machine, s->prepare.node, s->prepare.nnodes);
+    add_nodes(&all, j->machine, s->run.node, s->run.nnodes);
+    return all;
 }
 
 static bool sample_outputs(isamap *im, const struct job *j, void *const *data, struct view *v) {
     const struct program *p = v->p;
+    struct leeway leeway = leeway_of(j);
     v->sample = memory_array((size_t)p->nbuffers + 1, sizeof *v->sample);
     for (int b = 0; b < p->nbuffers; b++) {
         struct sample *x = &v->sample[b];
@@ -90,7 +91,7 @@ static bool sample_outputs(isamap *im, const struct job *j, void *const *data, s
         x->at = memory_array(SAMPLES, sizeof *x->at);
         x->value = memory_array(SAMPLES, sizeof *x->value);
         x->n = pick_samples(p->buffer[b].elements, x->at);
-        if (program_sample_bounded(p, data, b, x->at, x->n, zeroed_types(j), x->value)) continue;
+        if (program_sample_bounded(p, data, b, x->at, x->n, &leeway, x->value)) continue;
         diag_line(&im->diags, j->path, 0, 0,
                   "'%s' is too large to verify whole and cannot be sampled", j->name);
         return false;
@@ -100,8 +101,9 @@ static bool sample_outputs(isamap *im, const struct job *j, void *const *data, s
 
 static bool view_make(isamap *im, const struct job *j, const struct program *p, void *const *data,
                       bool whole, struct view *v) {
+    struct leeway leeway = leeway_of(j);
     *v = (struct view){.p = p};
-    if (whole) v->whole = program_run_bounded(p, data, zeroed_types(j), &im->diags);
+    if (whole) v->whole = program_run_bounded(p, data, &leeway, &im->diags);
     if (whole ? v->whole != NULL : sample_outputs(im, j, data, v)) return true;
     view_free(v);
     return false;

@@ -239,8 +239,8 @@ static struct bounded not_finite(enum opcode op, const struct bounded *arg, stru
     return out;
 }
 
-static struct bounded value_float(enum opcode op, enum type to, const struct bounded *arg,
-                                  bool crisp) {
+static struct bounded value_float(const struct leeway *leeway, enum opcode op, enum type to,
+                                  const struct bounded *arg, bool crisp) {
     enum type t = type_computed(to);
     int arity = op_info[op].arity, units = op_info[op].units;
     bool exact = true;
@@ -260,15 +260,16 @@ static struct bounded value_float(enum opcode op, enum type to, const struct bou
         }
     } else if (isfinite(out.v.f)) {
         out = propagate(op, arg, out);
+        if (leeway && leeway->units[op] > units) units = leeway->units[op];
     } else {
         return not_finite(op, arg, out);
     }
     return settle(t, units ? rounded(t, units, out) : out);
 }
 
-static struct bounded eval_float(enum opcode op, enum type to, const struct bounded *arg,
-                                 bool crisp) {
-    struct bounded out = value_float(op, to, arg, crisp);
+static struct bounded eval_float(const struct leeway *leeway, enum opcode op, enum type to,
+                                 const struct bounded *arg, bool crisp) {
+    struct bounded out = value_float(leeway, op, to, arg, crisp);
     bool given = false;
     out.arose = false;
     if (isfinite(out.v.f)) return out;
@@ -501,8 +502,8 @@ static struct bounded eval_cast(enum type to, enum type from, const struct bound
     return fits(to, a) && fits(from, a) ? out : undecided(out);
 }
 
-struct bounded bounded_eval(enum opcode op, enum type to, enum type from, const struct bounded *arg,
-                            bool crisp) {
+struct bounded bounded_eval_within(const struct leeway *leeway, enum opcode op, enum type to,
+                                   enum type from, const struct bounded *arg, bool crisp) {
     switch (op_info[op].error) {
     case ERROR_CAST:
         return eval_cast(to, from, &arg[0]);
@@ -511,9 +512,14 @@ struct bounded bounded_eval(enum opcode op, enum type to, enum type from, const 
     case ERROR_COMPARE:
         return eval_compare(op, from, arg);
     default:
-        return type_is_float(from) ? eval_float(op, to, arg, crisp)
+        return type_is_float(from) ? eval_float(leeway, op, to, arg, crisp)
                                    : eval_integer(op, to, from, arg);
     }
+}
+
+struct bounded bounded_eval(enum opcode op, enum type to, enum type from, const struct bounded *arg,
+                            bool crisp) {
+    return bounded_eval_within(NULL, op, to, from, arg, crisp);
 }
 
 struct bounded bounded_store(enum type t, struct bounded x) {

@@ -40,7 +40,17 @@ double type_tiny(enum type); /* what underflow may change: results below the nor
                                 0 in f32 and bf16 */
 enum type type_computed(enum type); /* of temporaries: f32 for f16 and bf16 */
 
-/* As op_eval. crisp: see above; only a step uses the result. */
+/* What instructions of a machine may do beside what the language says. */
+struct leeway {
+    uint32_t zeroed; /* bit t: factors of sums of products that are read as float type t may count
+                        as 0 below its normal range */
+    unsigned char units[OP_COUNT]; /* unit roundoffs, where an operand is not exact; not below the
+                                      operation table's counts */
+};
+
+/* As op_eval. crisp: see above; only a step uses the result. leeway NULL: none. */
+struct bounded bounded_eval_within(const struct leeway *, enum opcode, enum type to, enum type from,
+                                   const struct bounded *arg, bool crisp);
 struct bounded bounded_eval(enum opcode, enum type to, enum type from, const struct bounded *arg,
                             bool crisp);
 

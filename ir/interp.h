@@ -19,10 +19,10 @@ void stmt_run_at(const struct program *, const struct stmt *, void *const *data,
 void stmt_run_part(const struct program *, const struct stmt *, void *const *data, const int64_t *time, const int64_t *from);
 
 /* Runs the program in exact arithmetic with error bounds (ir/bound.h): between what every implementation that the language allows leaves in an
- * element. data[] as for program_run; only inputs are read, nothing is written, and it must live as long as the result. zeroed, bit t: factors of
- * sums of products that are read as float type t may count as 0 below its normal range. NULL after reporting: no memory, or an opaque call. */
+ * element. data[] as for program_run; only inputs are read, nothing is written, and it must live as long as the result. leeway (NULL: none) is copied.
+ * NULL after reporting: no memory, or an opaque call. */
 struct bounds;
-struct bounds *program_run_bounded(const struct program *, void *const *data, uint32_t zeroed, struct diags *);
+struct bounds *program_run_bounded(const struct program *, void *const *data, const struct leeway *, struct diags *);
 struct bounded bounds_at(const struct bounds *, int buffer, int64_t element);   /* temporaries are gone */
 void bounds_free(struct bounds *);
 
@@ -32,8 +32,8 @@ void bounds_free(struct bounds *);
 bool program_sample(const struct program *, void *const *data, int buffer, const int64_t *element, int n, union value *out);
 
 /* The same elements as program_run_bounded has them. */
-bool program_sample_bounded(const struct program *, void *const *data, int buffer, const int64_t *element, int n, uint32_t zeroed,
-                            struct bounded *out);
+bool program_sample_bounded(const struct program *, void *const *data, int buffer, const int64_t *element, int n,
+                            const struct leeway *, struct bounded *out);
 
 /* Another arithmetic for the same programs, over a field for instance: values are what these functions make of them. */
 struct arithmetic {

@@ -204,8 +204,8 @@ static void compute(struct bound_walk *b) {
             break;
         }
         for (int k = 0; k < arity; k++) arg[k] = b->value[o->arg[k]];
-        b->value[n] =
-            bounded_eval(o->code, o->type, s->op[o->arg[arity - 1]].type, arg, b->crisp[n]);
+        b->value[n] = bounded_eval_within(b->leeway, o->code, o->type,
+                                          s->op[o->arg[arity - 1]].type, arg, b->crisp[n]);
     }
 }
 
@@ -267,8 +267,10 @@ static void run_points(struct bound_walk *b) {
 }
 
 static void run_bounded(struct bounds *r, const struct stmt *s, const bool *crisp) {
-    struct bound_walk b = {
-        .dst = &r->buffer[s->dst.buffer], .crisp = crisp, .unit = stmt_unit(r->p, s)};
+    struct bound_walk b = {.dst = &r->buffer[s->dst.buffer],
+                           .leeway = &r->leeway,
+                           .crisp = crisp,
+                           .unit = stmt_unit(r->p, s)};
     void **none = memory_array((size_t)r->p->nbuffers + 1, sizeof *none);
     for (int k = 0; k < r->p->nbuffers; k++) none[k] = r->buffer[k].native;
     walk_open(&b.w, r->p, s, none, r->time);
@@ -314,7 +316,7 @@ static bool zero_factors(struct bounds *r, int buffer) {
     struct shadow *f = &r->buffer[buffer];
     const struct buffer *x = &r->p->buffer[buffer];
     int64_t e = 0;
-    if (!type_is_float(x->type) || !(r->zeroed >> x->type & 1) || (!f->at && !f->native))
+    if (!type_is_float(x->type) || !(r->leeway.zeroed >> x->type & 1) || (!f->at && !f->native))
         return true;
     while (e < x->elements && !is_zeroed(x->type, shadow_load(f, x->type, e))) e++;
     if (e == x->elements) return true;
@@ -434,11 +436,12 @@ static void note_last(struct bounds *r, const struct item *item, int n, int at) 
     }
 }
 
-struct bounds *program_run_bounded(const struct program *p, void *const *data, uint32_t zeroed,
-                                   struct diags *d) {
+struct bounds *program_run_bounded(const struct program *p, void *const *data,
+                                   const struct leeway *leeway, struct diags *d) {
     struct bounds *r = memory_array(1, sizeof *r);
     size_t n = (size_t)p->nbuffers + 1;
-    *r = (struct bounds){.p = p, .diags = d, .zeroed = zeroed};
+    *r = (struct bounds){.p = p, .diags = d};
+    if (leeway) r->leeway = *leeway;
     r->buffer = memory_array(n, sizeof *r->buffer);
     r->last_item = memory_array(n, sizeof *r->last_item);
     for (int b = 0; b < p->nbuffers; b++) {

@@ -27,7 +27,7 @@ struct bounds {
     int *last_item; /* by buffer: where temporaries end */
     struct diags *diags;
     int64_t time[MAX_AXES];
-    uint32_t zeroed; /* types of factors that may count as 0 below the normal range */
+    struct leeway leeway;
 };
 
 /* One statement under way. */
@@ -36,6 +36,7 @@ struct bound_walk {
     struct shadow *dst;
     const struct shadow **read; /* by read of the statement */
     struct bounded *value;      /* of each op */
+    const struct leeway *leeway;
     const bool *crisp;          /* by op: only a step uses it */
     double unit;                /* coarsest unit roundoff of what is read */
     bool product, own;          /* the value is a product; the statement reads its destination */

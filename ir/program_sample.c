@@ -66,7 +66,7 @@ struct sampler {
     struct kept *kept;
     size_t nkept, cap;
     bool failed, bounds;
-    uint32_t zeroed; /* types of factors that may count as 0 below the normal range */
+    struct leeway leeway;
 };
 
 static size_t slot_of(const struct sampler *m, int64_t element, int stmt) {
@@ -334,7 +334,7 @@ static struct bounded bounded_read(struct sampler *m, struct inverse *v, int rea
         element = element * f->extent[d] + x;
     }
     struct bounded x = bounded_sample(m, a->buffer, element, v->writer[read]);
-    bool zeroed = v->products && type_is_float(f->type) && m->zeroed >> f->type & 1;
+    bool zeroed = v->products && type_is_float(f->type) && m->leeway.zeroed >> f->type & 1;
     return zeroed ? bounded_zeroed(f->type, x) : x;
 }
 
@@ -359,7 +359,8 @@ static void bounded_compute(struct sampler *m, struct inverse *v) {
             break;
         }
         for (int k = 0; k < arity; k++) arg[k] = v->bounded[o->arg[k]];
-        v->bounded[n] = bounded_eval(o->code, o->type, s->op[o->arg[arity - 1]].type, arg, v->crisp[n]);
+        v->bounded[n] =
+            bounded_eval_within(&m->leeway, o->code, o->type, s->op[o->arg[arity - 1]].type, arg, v->crisp[n]);
     }
 }
 
@@ -530,8 +531,10 @@ bool program_sample(const struct program *p, void *const *data, int buffer, cons
 }
 
 bool program_sample_bounded(const struct program *p, void *const *data, int buffer, const int64_t *element, int n,
-                            uint32_t zeroed, struct bounded *out) {
-    return sample_all((struct sampler){.p = p, .data = data, .bounds = true, .zeroed = zeroed}, buffer, element, n, NULL, out);
+                            const struct leeway *leeway, struct bounded *out) {
+    struct sampler m = {.p = p, .data = data, .bounds = true};
+    if (leeway) m.leeway = *leeway;
+    return sample_all(m, buffer, element, n, NULL, out);
 }
 
 bool program_sample_over(const struct program *p, const struct arithmetic *over, int buffer,

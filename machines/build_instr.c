@@ -254,6 +254,44 @@ static void build_details(struct build *b, struct instr *x, const struct node *n
     }
 }
 
+static bool is_operand(const struct expr *e) {
+    return e->kind == EXPR_READ || e->kind == EXPR_FLOAT || e->kind == EXPR_INT;
+}
+
+/* One operation on floats, which is set: what its results may differ by has a meaning. */
+static bool one_operation(const struct kernel *k, enum opcode *op) {
+    const struct kernel_stmt *only = NULL;
+    bool floats = true, one = true;
+    for (int i = 0; i < k->nitems; i++) {
+        const struct kernel_item *x = &k->item[i];
+        if (x->kind == KITEM_BUFFER) floats &= type_is_float(x->buffer->type);
+        if (x->kind == KITEM_STMT && !only)
+            only = x->stmt;
+        else
+            one &= x->kind == KITEM_BUFFER || x->kind == KITEM_AXIS;
+    }
+    if (!only || !one || !floats || only->combine != COMBINE_SET || only->value->kind != EXPR_OP)
+        return false;
+    *op = only->value->op;
+    for (int a = 0; a < op_info[*op].arity; a++) one &= is_operand(only->value->arg[a]);
+    return one && op_info[*op].units > 0;
+}
+
+static void build_units(struct build *b, struct instr *x, const struct node *n) {
+    x->units = node_attr(n, "units") ? (int)build_int(b, n, "units", 0, 1) : 0;
+    if (x->units == 0) return;
+    if (!one_operation(x->semantics, &x->rounded))
+        diag_line(b->diags, n->file, node_attr_line(n, "units"), 0,
+                  "'units' of '%s' says how far results of one operation may be off, expected "
+                  "semantics of one such operation on floats, which is set",
+                  x->id);
+    else if (x->units > 255 || x->units <= op_info[x->rounded].units)
+        diag_line(b->diags, n->file, node_attr_line(n, "units"), 0,
+                  "'units' of '%s' is %d, expected more than the %d that every '%s' may be off, "
+                  "and at most 255",
+                  x->id, x->units, op_info[x->rounded].units, op_info[x->rounded].spelling);
+}
+
 static void build_instr(struct build *b, struct instr *x, const struct found *f) {
     const struct node *n = f->node;
     const struct node *doc = child_of(n, "doc");
@@ -281,6 +319,7 @@ static void build_instr(struct build *b, struct instr *x, const struct found *f)
     x->energy = build_expr(b, n, "energy", "0");
     x->semantics = build_semantics(b, n);
     if (!x->semantics) return;
+    build_units(b, x, n);
     find_ranged(b, x);
     build_operands(b, x, n);
     find_stride_names(b, x);

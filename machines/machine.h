@@ -186,6 +186,8 @@ struct instr {
     int completes;                     /* sync; -1 */
     bool blocking;                     /* its queue goes on when the result is visible */
     bool zeroes_subnormals;            /* floats that it reads below the normal range may count as 0 */
+    int units;                         /* unit roundoffs by which results may differ from exact ones; 0: as the operation table has it */
+    enum opcode rounded;               /* units > 0: its only operation */
     const struct kernel *semantics;
     struct operand *operand; int noperands;     /* one for each non-temp buffer of the semantics, in order of declaration */
     struct mexpr **require; int nrequires;

@@ -166,6 +166,8 @@ const struct access *bound_access(const struct site *, const struct bound *);
 bool axis_in_class(const struct needle *, const struct site *, const struct binding_set *,
                    int needle_axis, int axis);
 bool access_injective(const struct program *, const struct access *, uint64_t axes);
+/* May the instruction, whose results may be farther off than its operation's, execute the statement (rounding.c)? */
+bool rounding_fits(const struct program *, int stmt, const struct instr *, enum rewrite_effect floats);
 bool padding_legal(const struct needle *, const struct program *, const struct stmt *,
                    const struct group *);
 uint64_t operand_broadcast(const struct needle *, const struct program *, const struct stmt *,

@@ -217,6 +217,7 @@ static void price_way(struct estimator *e, struct listing *l, struct way *w, str
     for (int i = 0; i < w->nmaps; i++) {
         struct option o = {.map = w->map[i], .ncuts = n, .multiplies = multiplies};
         if (c->refused && refusals_have(c->refused, p, c->machine, &o.map)) continue;
+        if (!rounding_fits(p, stmt, &c->machine->instr[o.map.instr], c->floats)) continue;
         double more = 0;
         o.view = n > 0 ? p : NULL;
         o.result = placing_of(c, p, &o.map, needle_of(c->needles, o.map.instr)->dst);

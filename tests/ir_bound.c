@@ -344,6 +344,22 @@ static void infinities_are_values(void **state) {
     assert_true(isinf(r.above) && r.loose);
 }
 
+static void instructions_may_be_farther_off(void **state) {
+    (void)state;
+    const struct leeway leeway = {.units[OP_DIV] = 3};
+    const double u = type_unit(TYPE_F32);
+    struct bounded a[2] = {{.v.f = 1}, {.v.f = 3}};
+    struct bounded is = bounded_eval_within(&leeway, OP_DIV, TYPE_F32, TYPE_F32, a, false);
+    assert_true(is.above < 1.01 * u / 3); /* exact operands: rounded once */
+    a[0].below = a[0].above = 8 * u;
+    struct bounded was = bounded_eval(OP_DIV, TYPE_F32, TYPE_F32, a, false);
+    is = bounded_eval_within(&leeway, OP_DIV, TYPE_F32, TYPE_F32, a, false);
+    assert_true(was.above < 9.01 * u / 3 && is.above > 10.99 * u / 3 && is.above < 11.01 * u / 3);
+    is = bounded_eval_within(&leeway, OP_MUL, TYPE_F32, TYPE_F32, a, false);
+    was = bounded_eval(OP_MUL, TYPE_F32, TYPE_F32, a, false);
+    assert_true(is.above == was.above);
+}
+
 static struct bounded sum_of(const double *term, int n) {
     struct bounded_sum s;
     bounded_sum_open(&s, TYPE_F32, type_unit(TYPE_F32), (struct bounded){0});
@@ -416,7 +432,7 @@ static void integers_follow(void **state) {
 /* ---- programs ---- */
 
 static struct bounds *bounds_of(struct trial *t) {
-    struct bounds *b = program_run_bounded(t->p, t->data, 0, &t->diags);
+    struct bounds *b = program_run_bounded(t->p, t->data, NULL, &t->diags);
     if (!b) diags_print(&t->diags, stderr);
     assert_non_null(b);
     return b;
@@ -435,7 +451,7 @@ static void check_program(const char *path, const char *sizes, const char *out, 
     struct bounded *sampled = calloc((size_t)n, sizeof *sampled);
     int64_t *at = calloc((size_t)n, sizeof *at);
     for (int64_t k = 0; k < n; k++) at[k] = n - 1 - k;
-    assert_int_equal(program_sample_bounded(t.p, t.data, o, at, (int)n, 0, sampled), samples);
+    assert_int_equal(program_sample_bounded(t.p, t.data, o, at, (int)n, NULL, sampled), samples);
     trial_run(&t);
     for (int64_t k = 0; k < n; k++) {
         struct bounded x = bounds_at(b, o, k), y = sampled[n - 1 - k];
@@ -544,9 +560,10 @@ static void factors_below_the_normal_range(void **state) {
     const int64_t at[] = {0, 1, 2};
     struct bounded x[3][3], y[3];
     for (int m = 0; m < 3; m++) {
-        struct bounds *r = program_run_bounded(t.p, t.data, types[m], &t.diags);
+        const struct leeway leeway = {.zeroed = types[m]};
+        struct bounds *r = program_run_bounded(t.p, t.data, &leeway, &t.diags);
         assert_non_null(r);
-        assert_true(program_sample_bounded(t.p, t.data, c, at, 3, types[m], y));
+        assert_true(program_sample_bounded(t.p, t.data, c, at, 3, &leeway, y));
         for (int i = 0; i < 3; i++) {
             x[m][i] = bounds_at(r, c, i);
             assert_true(y[i].v.f == x[m][i].v.f);
@@ -578,6 +595,7 @@ int main(void) {
         cmocka_unit_test(programs_stay_in_their_bounds),
         cmocka_unit_test(statements_of_every_kind),
         cmocka_unit_test(factors_below_the_normal_range),
+        cmocka_unit_test(instructions_may_be_farther_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,8 +97,7 @@ void cost_begin(struct work *w) {
     memset(w->alone, 0, sizeof w->alone);
 }
 
-void cost_plan(struct work *w, int nest, double cycles, double alone) {
-    const struct nest *n = &w->nest[nest];
+void cost_plan(struct work *w, const struct nest *n, double cycles, double alone) {
     double grid = grid_part(w, n);
     w->planned += most_turns(w, n->first) * cycles * grid;
     w->alone[nest_queue(w, n)] += least_turns(w, n->first) * alone * grid;

@@ -8,7 +8,7 @@
 
 /* Cycles of the nest alone with this plan, by the options' simulator, which executes at most *steps
  * instructions and leaves there how many it did; negative: not known. */
-double nest_time(const struct work *, const struct moves *, int nest, const struct plan *,
-                 int64_t *steps);
+double nest_time(const struct work *, const struct moves *, const struct nest *,
+                 const struct plan *, int64_t *steps);
 
 #endif

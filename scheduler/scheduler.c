@@ -41,6 +41,7 @@ static void begin(struct work *w) {
     struct program *p = w->p;
     w->uses = uses_new(w->arena);
     w->edges = edges_new(w->arena, w->m);
+    w->room = arena_alloc(w->arena, sizeof *w->room);
     recur_begin(w);
     w->home = arena_array(w->arena, (size_t)p->nbuffers + 1, sizeof *w->home);
     for (int b = 0; b < p->nbuffers; b++)
@@ -98,44 +99,29 @@ static double panel_cycles(const struct work *w, const struct task *t, const str
     return host_in_cycles(w, t->needle->in->queue, (double)b->elements * each);
 }
 
-static struct search *search_packed(struct work *w, const struct moves *moves, int nest, int buffer,
-                                    const struct geom *g) {
-    struct home keep = w->home[buffer];
-    home_pack(w, buffer, g);
-    struct search *packed = nest_search(w, moves, nest);
-    w->home[buffer] = keep;
-    return packed;
-}
-
-/* With the buffer in panels. Where little can be won at all, of the plan that was found for it as
- * it lies; otherwise that of a search of its own, in *packed. */
-static double packed_cost(struct work *w, const struct moves *moves, int nest,
-                          struct search *direct, int buffer, const struct geom *g,
-                          struct search **packed) {
-    if (!near_alone(direct)) {
-        *packed = search_packed(w, moves, nest, buffer, g);
-        return *packed ? nest_cost(*packed) : INFINITY;
-    }
-    struct home keep = w->home[buffer];
-    home_pack(w, buffer, g);
-    double cost = nest_cost_again(direct);
-    w->home[buffer] = keep;
-    return cost;
+/* With the buffer in panels, as the work tries it. Where little can be won at all, of the plan that
+ * was found for it as it lies; otherwise that of a search of its own, in *packed. */
+static double packed_cost(struct work *as, const struct moves *moves, struct nest *n,
+                          struct search *direct, struct search **packed) {
+    if (near_alone(direct)) return nest_cost_again(direct, as);
+    *packed = nest_search(as, moves, n);
+    return *packed ? nest_cost(*packed) : INFINITY;
 }
 
 /* A copy in panels that the moves read one after the other, against rows as the caller gives them
  * (a question to the approach). */
-static bool consider_packing(struct work *w, const struct moves *moves, int nest,
+static bool consider_packing(struct work *w, const struct moves *moves, struct nest *n,
                              struct search **search) {
-    struct nest *n = &w->nest[nest];
     for (int i = 0; i < w->task[n->core].nops; i++) {
         struct task *t = &w->task[n->core];
         if (!packable(w, t, &t->op[i])) continue;
         int b = w->p->stmt[t->stmt].read[t->op[i].read].buffer;
         double direct = nest_cost(*search), copy = panel_cycles(w, t, &t->op[i], b);
         if (copy >= direct) continue;
+        struct homes panels = {w->tried, b, home_packed(w, b, &t->op[i].geom)};
+        struct work as = work_with(w, &panels);
         struct search *packed = NULL;
-        double cost = packed_cost(w, moves, nest, *search, b, &t->op[i].geom, &packed);
+        double cost = packed_cost(&as, moves, n, *search, &packed);
         if (isinf(cost)) continue; /* then nothing was found */
         struct candidate c[2] = {{"direct", direct, NULL}, {"packed", cost + copy, NULL}};
         const char *subject =
@@ -144,9 +130,10 @@ static bool consider_packing(struct work *w, const struct moves *moves, int nest
             if (packed) nest_drop(packed);
             continue;
         }
-        if (!packed) packed = search_packed(w, moves, nest, b, &t->op[i].geom);
+        if (!packed) packed = nest_search(&as, moves, n);
         if (!packed) continue;
         if (!pack_identity(w, n->core, i)) return false;
+        nest_enter(packed, w, n);
         nest_drop(*search);
         *search = packed;
     }
@@ -164,37 +151,37 @@ static bool gives_up(const struct work *w) {
 
 /* Instances that each bring what the others bring too take turns on one bus, and all wait for
  * what they share: one that does all may be done sooner. By the clock, where it knows both. */
-static struct search *search_best(struct work *w, const struct moves *moves, int nest) {
-    struct nest *n = &w->nest[nest];
-    struct search *grid = nest_search(w, moves, nest);
+static struct search *search_best(struct work *w, const struct moves *moves, struct nest *n) {
+    struct search *grid = nest_search(w, moves, n);
     if (!grid || !n->is_grid || grid_is_open(w, n)) return grid;
     double part = grid_part(w, n), together = nest_clocked(grid);
-    struct nest keep = *n;
-    grid_leave(n);
-    struct search *alone = nest_search(w, moves, nest);
+    struct nest whole = *n;
+    grid_leave(&whole);
+    struct search *alone = nest_search(w, moves, &whole);
     double one = alone ? nest_clocked(alone) : -1;
     bool known = together > 0 && one > 0;
     if (alone && (known ? one < together * part : nest_cost(alone) < nest_cost(grid) * part)) {
         nest_drop(grid);
+        *n = whole;
+        nest_enter(alone, w, n);
         return alone;
     }
     if (alone) nest_drop(alone);
-    *n = keep;
     return grid;
 }
 
 /* False: no plan (searched), or a defect that is reported. */
-static bool plan_core(struct work *w, const struct moves *moves, int nest, bool *searched) {
-    if (w->nest[nest].part_n) { /* its layouts are decided */
-        int64_t extent = part_open(w, &w->nest[nest]);
-        bool ok = nest_plan(w, moves, nest);
-        part_close(w, &w->nest[nest], extent);
+static bool plan_core(struct work *w, const struct moves *moves, struct nest *n, bool *searched) {
+    if (n->part_n) { /* its layouts are decided */
+        int64_t extent = part_open(w, n);
+        bool ok = nest_plan(w, moves, n);
+        part_close(w, n, extent);
         return ok;
     }
-    struct search *s = search_best(w, moves, nest);
+    struct search *s = search_best(w, moves, n);
     *searched = s != NULL;
-    if (!s || !consider_packing(w, moves, nest, &s)) return false;
-    cost_plan(w, nest, nest_cost(s), nest_alone(s));
+    if (!s || !consider_packing(w, moves, n, &s)) return false;
+    cost_plan(w, n, nest_cost(s), nest_alone(s));
     if (gives_up(w)) return false;
     nest_decide(s);
     return true;
@@ -206,19 +193,17 @@ static bool plan_all(struct work *w, const struct moves *moves) {
     cost_begin(w);
     for (int i = 0; i < w->nnests; i++) {
         bool searched = false;
-        if (!w->nest[i].is_grid) grid_decide(w, moves, i);
-        if (w->nest[i].core < 0 ? nest_plan(w, moves, i) : plan_core(w, moves, i, &searched))
-            continue;
-        if (searched) return false;
         struct nest *n = &w->nest[i];
+        if (!n->is_grid) grid_decide(w, moves, n);
+        if (n->core < 0 ? nest_plan(w, moves, n) : plan_core(w, moves, n, &searched)) continue;
+        if (searched) return false;
         if (n->is_grid) {
             grid_leave(n);
             i--;
             continue;
         }
         if (!recur_release(w) && !nest_cut(w, n))
-            task_demote(w, nest_head(n),
-                        "no tile of it fits the machine's memories");
+            task_demote(w, nest_head(n), "no tile of it fits the machine's memories");
         if (w->diags->errors) return false;
         if (w->refused) continue;                /* what else is refused is told in the same turn */
         if (!nests_make(w, moves)) return false; /* its followers may stand alone now */
@@ -249,7 +234,7 @@ static bool run(struct work *w) {
     if (ok) operands_align(w, &moves);
     ok = ok && !w->refused && layouts_decide(w, &moves) && !w->refused && nests_make(w, &moves) &&
          !w->refused && plan_all(w, &moves) && !w->refused && groups_decide(w, &moves);
-    for (int i = 0; ok && i < w->nnests; i++) parts_ask(w, &moves, i);
+    for (int i = 0; ok && i < w->nnests; i++) parts_ask(w, &moves, &w->nest[i]);
     for (int i = 0; ok && i < w->nnests; i++) unit_ask(w, i);
     if (ok) mark_prepared(w);
     if (ok) feeds_decide(w);

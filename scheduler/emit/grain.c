@@ -108,7 +108,8 @@ static int home_stride_of(const struct work *w, const struct task *t, const stru
         for (int k = 0; k < o->geom.n; k++) {
             struct coord c = o->geom.at[k];
             if (c.dim >= 0 && access_coef(w->p, acc, c.dim, a) && !c.mod)
-                return home_stride(&w->home[acc->buffer], w->p->buffer[acc->buffer].ndims, c, out);
+                return home_stride(work_home(w, acc->buffer), w->p->buffer[acc->buffer].ndims, c,
+                                   out);
         }
     }
     return 0;

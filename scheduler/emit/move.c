@@ -32,7 +32,7 @@ static const struct opnd *outer_of(const struct transfer *t) {
 }
 
 static int far_memory(const struct transfer *t) {
-    return t->outer ? outer_of(t)->memory : t->w->home[t->home.buffer].memory;
+    return t->outer ? outer_of(t)->memory : work_home(t->w, t->home.buffer)->memory;
 }
 
 static const struct sx **sized(struct arena *a, int n) {

@@ -42,7 +42,7 @@ bool attached_fit(struct work *w, const struct opnd *o, const struct slot *s,
     struct view v = attached_view(w, o, -1, fill);
     struct moves one = {(struct move *)&x->move, 1};
     struct box box;
-    int home = w->home[v.buffer].memory;
+    int home = work_home(w, v.buffer)->memory;
     for (int i = 0; i < o->geom.n; i++)
         if (o->geom.at[i].dim < 0) return false;
     if (!box_make(w, &v, &o->geom, s, r, fill, &box)) return false;

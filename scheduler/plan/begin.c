@@ -133,7 +133,7 @@ bool begin_pack(struct work *w, const struct opnd *o) {
     for (int d = 0; d < b->ndims && d < w->p->buffer[made->buffer].ndims; d++)
         for (int x = 0; x < w->p->naxes; x++)
             if (access_coef(w->p, made, d, x) != access_coef(w->p, from, d, x)) return false;
-    if (b->ndims != w->p->buffer[made->buffer].ndims || w->home[buffer].locked) return false;
+    if (b->ndims != w->p->buffer[made->buffer].ndims || work_home(w, buffer)->locked) return false;
     if (b->role == ROLE_TEMP && !recur_carries(w, buffer)) {
         home_pack(w, buffer, &g);
         return true;

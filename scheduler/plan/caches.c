@@ -91,7 +91,7 @@ static void rows_add(struct rows *r, bool *dense, double extent, double whole, d
 
 static void rows_make(const struct work *w, int buffer, const int64_t *tile, struct rows *r) {
     const struct buffer *b = &w->p->buffer[buffer];
-    const struct home *h = &w->home[buffer];
+    const struct home *h = work_home(w, buffer);
     double size = (double)type_size(b->type), stride = size;
     bool dense = true;
     r->run = size;

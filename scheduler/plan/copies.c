@@ -57,9 +57,9 @@ static void forget(struct copies *c) {
 }
 
 struct copies *copies_new(struct work *w) {
-    if (!w->copies_kept) w->copies_kept = arena_alloc(w->arena, sizeof(struct copies));
-    forget(w->copies_kept);
-    return w->copies_kept;
+    if (!w->room->copies) w->room->copies = arena_alloc(w->arena, sizeof(struct copies));
+    forget(w->room->copies);
+    return w->room->copies;
 }
 
 /* Elements at home from a tile's first to its last. */
@@ -131,9 +131,9 @@ static bool key_make(const struct work *w, const struct plan *p, const struct ta
     k->o = o;
     k->fill = fill;
     k->by = by;
-    k->home = w->home[acc->buffer].memory;
-    k->packed = w->home[acc->buffer].packed;
-    k->elements = w->home[acc->buffer].elements;
+    k->home = work_home(w, acc->buffer)->memory;
+    k->packed = work_home(w, acc->buffer)->packed;
+    k->elements = work_home(w, acc->buffer)->elements;
     *hash = ((uint64_t)(uintptr_t)o * 2 + (uint64_t)fill) * 64 + (uint64_t)by;
     for (int a = 0; a < w->p->naxes; a++) {
         if (!(w->p->stmt[t->stmt].axes >> a & 1) || w->p->axis[a].extent == 1) continue;

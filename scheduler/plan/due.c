@@ -124,8 +124,8 @@ void due_again(struct due *d, int task) {
     for (int i = 0; i < d->wrote.n; i++) mark(d, d->wrote.at[i]);
     for (int i = 0; i < d->buffers[task].n; i++) {
         int b = d->buffers[task].at[i];
-        if (d->of[b].packed == d->w->home[b].packed) continue;
-        d->of[b].packed = d->w->home[b].packed;
+        if (d->of[b].packed == work_home(d->w, b)->packed) continue;
+        d->of[b].packed = work_home(d->w, b)->packed;
         mark(d, b);
     }
     if (d->rank[task] < d->first) d->first = d->rank[task];

@@ -63,9 +63,8 @@ static struct walked walked_begin(const struct work *w) {
 
 /* The clock is asked once for equal nests with equal plans, which count as if it were asked again:
  * equal nests are decided alike. A collision would only mislead. */
-static double timed(struct work *w, const struct moves *moves, int nest, const struct plan *p,
-                    struct walked *left) {
-    const struct nest *n = &w->nest[nest];
+static double timed(struct work *w, const struct moves *moves, const struct nest *n,
+                    const struct plan *p, struct walked *left) {
     struct memo *times = known_times(w->searches);
     struct arena scratch;
     arena_init(&scratch);
@@ -83,7 +82,7 @@ static double timed(struct work *w, const struct moves *moves, int nest, const s
         left->left -= most;
         return -1;
     }
-    double cycles = w->time(w, moves, nest, p, &steps);
+    double cycles = w->time(w, moves, n, p, &steps);
     if (cycles > 0) cycles /= grid_part(w, n); /* plans are priced for one instance that does all */
     left->left -= steps;
     if (cycles < 0 && left->left <= 0) { /* with more left it might be known */
@@ -95,17 +94,18 @@ static double timed(struct work *w, const struct moves *moves, int nest, const s
     return cycles;
 }
 
-double plan_simulated(struct work *w, const struct moves *moves, int nest, const struct plan *p) {
-    if (!can_simulate(w, &w->nest[nest])) return -1;
+double plan_simulated(struct work *w, const struct moves *moves, const struct nest *n,
+                      const struct plan *p) {
+    if (!can_simulate(w, n)) return -1;
     struct walked left = walked_begin(w);
-    return timed(w, moves, nest, p, &left);
+    return timed(w, moves, n, p, &left);
 }
 
 /* The same with outer copies that are filled whole, and as far out as is best then; false: they
  * are.
  */
 static bool unspread(const struct search *s, const struct plan *p, struct plan *out) {
-    const struct nest *n = &s->w->nest[s->nest];
+    const struct nest *n = s->nest;
     bool any = false;
     for (int i = 0; i < s->w->task[n->core].nops; i++)
         for (int k = 0; k < s->w->task[n->core].op[i].in.n; k++) any |= p->via[i][k].spread > 0;
@@ -163,7 +163,7 @@ static bool step(struct search *s, struct point *best, double model, struct walk
 void finalists_simulate(struct search *s) {
     struct point best = {.cost = INFINITY};
     double model = INFINITY;
-    if (!can_simulate(s->w, &s->w->nest[s->nest])) return;
+    if (!can_simulate(s->w, s->nest)) return;
     struct walked left = walked_begin(s->w);
     for (int i = 0; i < s->nfinal; i++) {
         struct point *q = &s->final[i];

@@ -66,6 +66,14 @@ struct home {    /* of a buffer: in the home memory, or where tiles of it pass b
     bool prepared; /* written in the prepare section only */
 };
 
+/* Homes that a candidate gives to some buffers: a work with them (work.tried) is planned and priced as if they were
+ * decided, and no other work sees them. */
+struct homes {
+    struct homes *rest;
+    int buffer;
+    struct home home;
+};
+
 /* How the elements lie at home that a geometry counts. */
 struct view {
     int of;            /* buffer whose dimensions its coordinates name */
@@ -77,8 +85,12 @@ struct view {
 struct view view_plain(int buffer);
 bool view_stride(const struct work *, const struct view *, struct coord, int64_t *stride); /* of the home */
 bool home_stride(const struct home *, int ndims, struct coord, int64_t *stride);
-void home_pack(struct work *, int buffer, const struct geom *); /* gives it a blocked layout */
-bool home_tighten(struct work *, int buffer, const struct geom *); /* blocks that are not full without padding; false: all are full */
+const struct home *work_home(const struct work *, int buffer); /* the tried one, else the one that is decided */
+struct home *home_own(struct work *, int buffer); /* a tried one, at first as it was */
+struct home home_packed(const struct work *, int buffer, const struct geom *); /* in a blocked layout */
+void home_pack(struct work *, int buffer, const struct geom *); /* it is decided */
+/* Blocks that are not full without padding; false: all are full. */
+bool home_tighten(const struct work *, struct home *, const struct buffer *, const struct geom *);
 void home_run(struct home *, int ndims); /* strides and size from the order of coordinates and the extents */
 struct layout *home_layout(struct work *, struct arena *, const struct home *, int ndims,
                            const char **text);

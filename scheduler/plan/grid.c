@@ -277,8 +277,7 @@ static bool all_private(const struct work *w, const struct nest *n, const int *u
 }
 
 /* The loops of a grid for the nest, as its prefix; none where one instance does all. */
-void grid_decide(struct work *w, const struct moves *moves, int nest) {
-    struct nest *n = &w->nest[nest];
+void grid_decide(struct work *w, const struct moves *moves, struct nest *n) {
     const struct task *t = grid_task(w, n);
     int unit[MAX_PREFIX], units = grid_units(w, t, unit);
     struct grid_axis ax[2];

@@ -200,7 +200,7 @@ static int64_t nest_unit(struct work *w, const struct nest *n, int axis) {
 }
 
 static int64_t home_unit(const struct work *w, const struct touch *t, int axis) {
-    const struct home *h = &w->home[t->buffer];
+    const struct home *h = work_home(w, t->buffer);
     int dim = touch_walks(w, t, axis);
     int64_t unit = 1;
     for (int k = 0; dim >= 0 && h->packed && k < h->n; k++)

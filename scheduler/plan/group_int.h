@@ -6,6 +6,7 @@
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/work.h"
 
 struct run_part { /* what the run executes as a whole: a nest, or a statement of the host (nest -1) */
     int nest, stmt;
@@ -44,6 +45,8 @@ struct draft {
     struct shared_axis shared[MAX_DIMS];
     int nshared;
     const struct known_plan **known; /* of each nest */
+    struct work as;    /* the work, with the draft's homes */
+    struct nest *nest; /* of the parts, with the draft's plans; NULL: as they are by themselves */
     const char *why;                 /* what speaks against it */
 };
 
@@ -59,9 +62,8 @@ struct grouping {
     int *part_of;      /* of each statement; -1 */
     int *group_of;     /* of each part; -1 */
     double *alone;     /* cycles of each part */
-    struct nest *nest; /* as planned by themselves */
-    struct home *home;
     const struct known_plan **known;
+    struct scheduler_options quiet; /* plans that are only tried are not told about */
     struct turn *turn;
     int nturns, cap_turns;
 };

@@ -86,7 +86,7 @@ static double tiles_cycles(const struct work *w, const struct draft *d, int memb
     *exposed = 0;
     for (int i = 0; i < d->ntouches; i++) {
         const struct touch *t = &d->touch[i];
-        const struct home *h = &w->home[t->buffer];
+        const struct home *h = work_home(w, t->buffer);
         bool known = t->member != member || !h->is_tile || is_inside(w, d, t);
         for (int k = 0; k < i && !known; k++)
             known = d->touch[k].member == member && d->touch[k].buffer == t->buffer;
@@ -107,8 +107,8 @@ static double lasting_bytes(const struct work *w, const struct draft *d, const s
     double bytes = 0;
     for (int i = 0; i < d->ntouches; i++) {
         const struct touch *t = &d->touch[i];
-        bool other =
-            t->member != member || t->write || w->home[t->buffer].is_tile || is_inside(w, d, t);
+        bool other = t->member != member || t->write || work_home(w, t->buffer)->is_tile ||
+                     is_inside(w, d, t);
         for (int k = 0; k < g->nprefix && !other; k++) {
             int axis = d->shared[g->shared[k]].axis[member];
             other = axis >= 0 && access_varies(w->p, t->access, axis);
@@ -140,7 +140,7 @@ static double again_cycles(const struct work *w, const struct draft *d, const st
 double part_cycles(const struct work *w, const struct draft *d, const struct nest_group *g,
                    int member) {
     const struct run_part *q = &d->part[d->first + member];
-    const struct nest *n = q->nest >= 0 ? &w->nest[q->nest] : NULL;
+    const struct nest *n = draft_nest(w, d, member);
     if (n && n->core >= 0)
         return n->plan.cycles * grid_part(w, n) + (g ? again_cycles(w, d, g, member) : 0);
     double cycles = n ? 0 : host_turns(w, q->stmt, 0), far, near,
@@ -154,10 +154,11 @@ double part_cycles(const struct work *w, const struct draft *d, const struct nes
 
 double part_least(const struct work *w, const struct draft *d, int member) {
     const struct run_part *q = &d->part[d->first + member];
-    const struct nest *n = q->nest >= 0 ? &w->nest[q->nest] : NULL;
+    const struct nest *n = draft_nest(w, d, member);
     double cycles = n ? 0 : host_turns(w, q->stmt, 0);
     if (n && n->core >= 0) return n->plan.alone * grid_part(w, n);
-    for (int i = 0; n && i < n->nchain; i++) cycles += task_cost(w, n->chain[i].task) * grid_part(w, n);
+    for (int i = 0; n && i < n->nchain; i++)
+        cycles += task_cost(w, n->chain[i].task) * grid_part(w, n);
     return cycles;
 }
 
@@ -212,7 +213,7 @@ static void leave_room(const struct work *w, struct nest *n, const int64_t *used
 static uint64_t homes_sum(const struct work *w, const struct draft *d, int m) {
     uint64_t sum = 1;
     for (int i = 0; i < d->ntouches; i++) {
-        const struct home *h = &w->home[d->touch[i].buffer];
+        const struct home *h = work_home(w, d->touch[i].buffer);
         if (d->touch[i].member != m) continue;
         sum = hash_add(hash_add(hash_add(sum, d->touch[i].buffer), h->is_tile),
                        h->is_tile ? h->memory : -1);
@@ -238,8 +239,8 @@ static const struct known_plan *known(const struct draft *d, int number, const s
 /* As nest_plan; windows have plans of their own each time. */
 static bool plan_once(struct work *w, const struct moves *moves, struct draft *d, int m) {
     int number = d->part[d->first + m].nest;
-    struct nest *n = &w->nest[number];
-    if (n->nwindows) return nest_plan(w, moves, number);
+    struct nest *n = &d->nest[m];
+    if (n->nwindows) return nest_plan(w, moves, n);
     uint64_t homes = homes_sum(w, d, m);
     const struct known_plan *old = known(d, number, n, homes);
     if (old) {
@@ -253,7 +254,7 @@ static bool plan_once(struct work *w, const struct moves *moves, struct draft *d
     k->homes = homes;
     memcpy(k->prefix, n->prefix, sizeof *n->prefix * (size_t)n->nprefix);
     memcpy(k->reserved, n->reserved, sizeof k->reserved);
-    k->ok = nest_plan(w, moves, number);
+    k->ok = nest_plan(w, moves, n);
     k->plan = n->plan;
     k->grain_most = n->grain_most;
     k->next = d->known[number];
@@ -263,7 +264,7 @@ static bool plan_once(struct work *w, const struct moves *moves, struct draft *d
 
 static bool plan_member(struct work *w, const struct moves *moves, struct draft *d,
                         const struct nest_group *g, int m) {
-    struct nest *n = &w->nest[d->part[d->first + m].nest];
+    struct nest *n = &d->nest[m];
     n->steps = STEPS;
     n->group = 1;
     n->leads = draft_first(w, d) == n;
@@ -292,8 +293,7 @@ static double turn_cycles(const struct work *w, const struct draft *d, const str
     double lead = 0, tail = 0;
     bool ordered = true;
     for (int m = 0; m <= d->last - d->first; m++) {
-        int nest = d->in[m] ? d->part[d->first + m].nest : -1;
-        const struct nest *n = nest >= 0 ? &w->nest[nest] : NULL;
+        const struct nest *n = d->in[m] ? draft_nest(w, d, m) : NULL;
         if (!n || n->core < 0) continue;
         bool next = before && nests_in_order(w, before, n);
         double hidden =
@@ -313,9 +313,8 @@ static int nests_left(const struct draft *d, int m) {
 }
 
 static bool windows_begin(struct work *w, const struct draft *d, const struct nest_group *g) {
-    int nest = d->in[0] ? d->part[d->first].nest : -1;
-    if (nest < 0) return true;
-    struct nest *n = &w->nest[nest];
+    struct nest *n = &d->nest[0];
+    if (!d->in[0] || !draft_nest(w, d, 0)) return true;
     n->nwindows = 0;
     for (int k = 0; k < d->nshared; k++)
         if (d->shared[k].window.axis >= 0) n->window[n->nwindows++] = d->shared[k].window;
@@ -357,14 +356,13 @@ double group_plan(struct work *w, const struct moves *moves, struct draft *d,
     if (!group_fits(w, d, g)) return INFINITY;
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) used[m] = group_room(w, g, m);
     for (int m = 0; m <= d->last - d->first; m++) {
-        int nest = d->in[m] ? d->part[d->first + m].nest : -1;
-        if (nest < 0) continue;
-        leave_room(w, &w->nest[nest], used, nests_left(d, m));
+        if (!d->in[m] || !draft_nest(w, d, m)) continue;
+        leave_room(w, &d->nest[m], used, nests_left(d, m));
         if (!plan_member(w, moves, d, g, m)) {
             d->why = "no plan of a nest fits beside the others";
             return INFINITY;
         }
-        add_holds(w, &w->nest[nest], used);
+        add_holds(w, &d->nest[m], used);
     }
     for (int m = 0; m <= d->last - d->first; m++)
         cycles += part_cycles(w, d, d->in[m] ? g : NULL, m);

@@ -62,7 +62,7 @@ static int cache_of(const struct work *w, int unit, int outside) {
  */
 static int64_t tile_extent(const struct work *w, const struct draft *d, const struct nest_group *g,
                            const struct passed *p, int dim) {
-    int64_t extent = w->home[p->buffer].extent[dim];
+    int64_t extent = work_home(w, p->buffer)->extent[dim];
     const struct nest *first = draft_nest(w, d, 0);
     for (int k = 0; k < g->nprefix; k++) {
         if (p->dim[k] != dim) continue;
@@ -78,16 +78,15 @@ static int64_t tile_extent(const struct work *w, const struct draft *d, const st
 /* The reader's hold, with the zeros around it that are read. */
 static void make_own(struct work *w, const struct draft *d, const struct nest_group *g,
                      struct passed *p, int operand) {
-    struct home *h = &w->home[p->buffer];
+    struct home *h = home_own(w, p->buffer);
     const struct buffer *b = &w->p->buffer[p->buffer];
     const struct task *t = &w->task[draft_nest(w, d, p->reader)->core];
     const struct opnd *o = &t->op[operand];
     const struct access *used = &w->p->stmt[t->stmt].read[o->read];
     struct geom inside = o->geom;
     inside.plain_home = false; /* there it lies as it is used */
+    *h = home_packed(w, p->buffer, &inside);
     h->memory = o->memory;
-    home_pack(w, p->buffer, &inside);
-    h->extent = arena_copy(w->arena, h->extent, sizeof *h->extent * (size_t)b->ndims);
     for (int k = 0; k < b->ndims; k++) {
         int64_t lo, hi, all = b->extent[k];
         access_range(w->p, &w->p->stmt[t->stmt], used, k, &lo, &hi);
@@ -100,7 +99,7 @@ static void make_own(struct work *w, const struct draft *d, const struct nest_gr
 
 static void make_cached(struct work *w, const struct draft *d, const struct nest_group *g,
                         const struct passed *p, int memory) {
-    struct home *h = &w->home[p->buffer];
+    struct home *h = home_own(w, p->buffer);
     int ndims = w->p->buffer[p->buffer].ndims;
     int64_t *extent = arena_copy(w->arena, h->extent, sizeof *extent * (size_t)ndims);
     h->memory = memory;
@@ -111,10 +110,10 @@ static void make_cached(struct work *w, const struct draft *d, const struct nest
 /* A home that the host finds its way in: tiles lie over one another, where all are equal. */
 static bool make_folded(struct work *w, const struct nest_group *g, const struct passed *p,
                         int memory) {
-    struct home *h = &w->home[p->buffer];
     const struct buffer *b = &w->p->buffer[p->buffer];
     for (int k = 0; k < g->nprefix; k++)
         if (p->dim[k] >= 0 && b->extent[p->dim[k]] % g->prefix[k].tile) return false;
+    struct home *h = home_own(w, p->buffer);
     h->fold = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->fold);
     for (int k = 0; k < g->nprefix; k++)
         if (p->dim[k] >= 0) h->fold[p->dim[k]] = g->prefix[k].tile;
@@ -126,7 +125,7 @@ static bool make_folded(struct work *w, const struct nest_group *g, const struct
 }
 
 static int64_t bytes_of(const struct work *w, const struct passed *p) {
-    const struct home *h = &w->home[p->buffer];
+    const struct home *h = work_home(w, p->buffer);
     int64_t align = h->is_tile ? w->m->memory[h->memory].align : 1;
     int64_t bytes = h->elements * (int64_t)type_size(w->p->buffer[p->buffer].type);
     return align > 1 ? (bytes + align - 1) / align * align : bytes;
@@ -142,26 +141,25 @@ static bool is_host(const struct draft *d, int buffer) {
 /* False: it keeps its home. */
 static bool make_tile(struct work *w, const struct draft *d, const struct nest_group *g,
                       struct passed *p, int cache) {
-    int operand;
-    struct home *h = &w->home[p->buffer];
+    int operand, ndims = w->p->buffer[p->buffer].ndims;
     p->given = tile_own(w, d, p->buffer, &p->reader, &operand) ? operand : -1;
     if (p->given >= 0)
         make_own(w, d, g, p, operand);
     else if (cache < 0)
         return false;
     else if (is_host(d, p->buffer))
-        return make_folded(w, g, p, cache) && (home_run(h, w->p->buffer[p->buffer].ndims), true);
+        return make_folded(w, g, p, cache) && (home_run(home_own(w, p->buffer), ndims), true);
     else
         make_cached(w, d, g, p, cache);
-    h->is_tile = true;
-    home_run(h, w->p->buffer[p->buffer].ndims);
+    home_own(w, p->buffer)->is_tile = true;
+    home_run(home_own(w, p->buffer), ndims);
     return true;
 }
 
 /* ---- rooms ---- */
 
 static bool in_memory(const struct work *w, const struct passed *p, int memory) {
-    const struct home *h = &w->home[p->buffer];
+    const struct home *h = work_home(w, p->buffer);
     return (h->is_tile ? h->memory : h->near) == memory;
 }
 
@@ -219,7 +217,7 @@ static bool fit(struct work *w, struct draft *d, struct nest_group *g) {
 /* Tiles in this cache are in that one, where all of them find room. */
 static bool move_tiles(struct work *w, struct draft *d, struct nest_group *g, int from, int to) {
     for (int i = 0; i < g->npassed; i++) {
-        struct home *h = &w->home[g->passed[i].buffer];
+        struct home *h = home_own(w, g->passed[i].buffer);
         if (in_memory(w, &g->passed[i], from)) *(h->is_tile ? &h->memory : &h->near) = to;
     }
     return fit(w, d, g);

@@ -29,7 +29,7 @@ static void touch_task(struct work *w, struct draft *d, int member, int task) {
 void draft_touch(struct work *w, struct draft *d, int member) {
     const struct run_part *q = &d->part[d->first + member];
     const struct nest *n = q->nest >= 0 ? &w->nest[q->nest] : NULL;
-   
+
     if (!n) touch_stmt(w, d, member, q->stmt);
     for (int i = 0; n && i < nest_ntasks(n); i++) touch_task(w, d, member, nest_task(n, i));
 }
@@ -59,7 +59,7 @@ bool draft_shares(const struct draft *d, int buffer) {
 
 const struct nest *draft_nest(const struct work *w, const struct draft *d, int member) {
     int nest = d->part[d->first + member].nest;
-    return nest >= 0 ? &w->nest[nest] : NULL;
+    return nest < 0 ? NULL : d->nest ? &d->nest[member] : &w->nest[nest];
 }
 
 const struct nest *draft_first(const struct work *w, const struct draft *d) {

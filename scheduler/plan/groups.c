@@ -16,12 +16,6 @@ static const double LEAST_GAIN = 0.03;
 /* What is priced so little below its parts stays apart: equal parts are one function. */
 static const double TIE = 0.003;
 
-struct choice {
-    struct nest_group group;
-    struct nest *nest; /* of the range's parts, as planned */
-    struct home *home; /* of what they touch */
-    double cost;
-};
 /* ---- candidates ---- */
 
 /* At most so large, of whole blocks, all tiles equal if that can be. */
@@ -43,32 +37,20 @@ static double turns_of(const struct work *w, const struct nest_group *g) {
     return turns;
 }
 
-static void restart(struct grouping *g, const struct draft *d) {
-    for (int q = d->first; q <= d->last; q++)
-        if (g->part[q].nest >= 0) g->w->nest[g->part[q].nest] = g->nest[g->part[q].nest];
-    for (int i = 0; i < d->ntouches; i++)
-        g->w->home[d->touch[i].buffer] = g->home[d->touch[i].buffer];
-}
-
-static void keep(struct grouping *g, const struct draft *d, struct choice *c) {
-    struct work *w = g->w;
-    c->nest = arena_array(w->arena, (size_t)(d->last - d->first + 1), sizeof *c->nest);
-    c->home = arena_array(w->arena, (size_t)d->ntouches, sizeof *c->home);
-    for (int q = d->first; q <= d->last; q++)
-        if (g->part[q].nest >= 0) c->nest[q - d->first] = w->nest[g->part[q].nest];
-    for (int i = 0; i < d->ntouches; i++) c->home[i] = w->home[d->touch[i].buffer];
-}
-
-static void restore(struct grouping *g, const struct draft *d, const struct choice *c) {
-    for (int q = d->first; q <= d->last; q++)
-        if (g->part[q].nest >= 0) g->w->nest[g->part[q].nest] = c->nest[q - d->first];
-    for (int i = 0; i < d->ntouches; i++) g->w->home[d->touch[i].buffer] = c->home[i];
+/* The draft begins again with its parts as they are by themselves. */
+static void restart(struct grouping *g, struct draft *d) {
+    const struct work *w = g->w;
+    if (!d->nest)
+        d->nest = arena_array(w->arena, (size_t)(d->last - d->first + 1), sizeof *d->nest);
+    for (int m = 0; m <= d->last - d->first; m++)
+        if (d->part[d->first + m].nest >= 0) d->nest[m] = w->nest[d->part[d->first + m].nest];
+    d->as = *w;
+    d->as.options = w->options ? &g->quiet : NULL;
 }
 
 static bool prefix_fits(struct grouping *g, struct draft *d, struct nest_group *x) {
-    bool fits = group_fits(g->w, d, x);
     restart(g, d);
-    return fits;
+    return group_fits(&d->as, d, x);
 }
 
 static int prefix_axis(const struct draft *d, int k) {
@@ -82,7 +64,7 @@ static int prefix_axis(const struct draft *d, int k) {
  * largest few that fit, and the first for which all that is passed lies in a cache further inside.
  */
 static int loop_tiles(struct grouping *g, struct draft *d, struct nest_group *now, int n, int most,
-                      struct choice *c) {
+                      struct nest_group *c) {
     int shared = now->shared[now->nprefix - 1], first = n;
     const struct shared_axis *s = &d->shared[shared];
     const struct nest *lead = draft_first(g->w, d);
@@ -92,11 +74,10 @@ static int loop_tiles(struct grouping *g, struct draft *d, struct nest_group *no
         now->prefix[now->nprefix - 1] =
             (struct loop){prefix_axis(d, shared), tile, LOOP_SEQUENTIAL};
         if (tile != before && tile < s->extent) {
-            struct nest_group *x = &c[n].group;
+            struct nest_group *x = &c[n];
             *x = *now;
             x->turns = turns_of(g->w, now);
-            n += prefix_fits(g, d, x) &&
-                 (n < most || (n > first && x->cache != c[n - 1].group.cache));
+            n += prefix_fits(g, d, x) && (n < most || (n > first && x->cache != c[n - 1].cache));
         }
         before = tile;
         if (tile <= s->quantum) break;
@@ -107,7 +88,7 @@ static int loop_tiles(struct grouping *g, struct draft *d, struct nest_group *no
 
 /* Axes from the first on one by one, the last in a few tiles. */
 static int prefixes(struct grouping *g, struct draft *d, int first, int n, int most,
-                    struct choice *c) {
+                    struct nest_group *c) {
     struct nest_group now = {0};
     for (int last = first; last < d->nshared && now.nprefix < MAX_PREFIX && n < most; last++) {
         const struct shared_axis *s = &d->shared[last];
@@ -120,7 +101,7 @@ static int prefixes(struct grouping *g, struct draft *d, int first, int n, int m
 
 /* Inner axes begin on their own too: in loops around them the first nest would fetch its operands
  * anew, and instructions may be shorter along one axis than along another. */
-static int all_prefixes(struct grouping *g, struct draft *d, struct choice *c) {
+static int all_prefixes(struct grouping *g, struct draft *d, struct nest_group *c) {
     int n = 0;
     for (int i = 0; i < d->nshared && n < MAX_CANDIDATES; i++) {
         int left = d->nshared - i, most = (MAX_CANDIDATES - n + left - 1) / left;
@@ -214,35 +195,26 @@ static void add_borders(struct work *w, struct nest_group *x) {
     }
 }
 
-static void adopt(struct grouping *g, struct draft *d, struct choice *c) {
+static void adopt(struct grouping *g, struct draft *d, struct nest_group *x) {
     struct work *w = g->w;
-    int number = w->ngroups;
-    restore(g, d, c);
     for (int q = d->first; q <= d->last; q++)
         if (g->group_of[q] >= 0) w->group[g->group_of[q]].n = 0;
-    members(g, d, &c->group);
-    c->group.first = d->first;
-    c->group.cycles = c->cost;
+    members(g, d, x);
+    x->first = d->first;
+    for (int q = d->first; q <= d->last; q++)
+        if (d->in[q - d->first]) g->group_of[q] = w->ngroups;
     GROW(w->arena, w->group, w->ngroups, w->cap_groups);
-    w->group[w->ngroups++] = c->group;
-    for (int q = d->first; q <= d->last; q++) {
-        if (!d->in[q - d->first]) continue;
-        g->group_of[q] = number;
-        if (g->part[q].nest >= 0) w->nest[g->part[q].nest].group = number + 1;
-    }
-    struct nest *first =
-        d->in[0] && g->part[d->first].nest >= 0 ? &w->nest[g->part[d->first].nest] : NULL;
-    if (first && first->nwindows) windows_prefix(w, first, c->group.prefix, c->group.nprefix);
+    w->group[w->ngroups++] = *x;
 }
 
 /* Answer 0: they stay as they are. */
-static int ask(struct grouping *g, const struct draft *d, const struct choice *c, int n) {
+static int ask(struct grouping *g, const struct draft *d, const struct nest_group *c, int n) {
     struct work *w = g->w;
     struct candidate *q = arena_array(w->arena, (size_t)n, sizeof *q);
     int best = 0;
     for (int i = 0; i < n; i++) {
-        q[i] = (struct candidate){i ? prefix_text(w, &c[i].group) : "apart",
-                                  i ? c[i].cost : (1 - TIE) * c[i].cost, NULL};
+        q[i] = (struct candidate){i ? prefix_text(w, &c[i]) : "apart",
+                                  i ? c[i].cycles : (1 - TIE) * c[i].cycles, NULL};
         if (q[i].cost < q[best].cost) best = i;
     }
     const char *what = subject(w, d);
@@ -255,18 +227,6 @@ static int ask(struct grouping *g, const struct draft *d, const struct choice *c
     return best;
 }
 
-/* Plans that are only tried are not told about. */
-static double try_plan(struct grouping *g, struct draft *d, struct nest_group *x) {
-    struct work *w = g->w;
-    const struct scheduler_options *options = w->options;
-    struct scheduler_options quiet = options ? *options : (struct scheduler_options){0};
-    quiet.explain = NULL;
-    w->options = options ? &quiet : NULL;
-    double cycles = group_plan(w, g->moves, d, x);
-    w->options = options;
-    return cycles;
-}
-
 /* In long programs only what may save some time is considered. */
 static bool may_gain(const struct grouping *g, const struct draft *d, double cost) {
     double least = 0;
@@ -276,11 +236,8 @@ static bool may_gain(const struct grouping *g, const struct draft *d, double cos
 }
 
 static void consider(struct grouping *g, struct draft *d) {
-    struct choice c[MOST_CHOICES + 1] = {{.cost = now(g, d)}}, tried;
-    keep(g, d, &c[0]);
-    restart(g, d);
-    if (!may_gain(g, d, c[0].cost)) {
-        restore(g, d, &c[0]);
+    struct nest_group c[MOST_CHOICES + 1] = {{.cycles = now(g, d)}};
+    if (!may_gain(g, d, c[0].cycles)) {
         d->why = "nothing to gain";
         explain(g, d);
         return;
@@ -288,18 +245,18 @@ static void consider(struct grouping *g, struct draft *d) {
     d->known = g->known;
     int n = 1, made = name_turns(g, d) ? all_prefixes(g, d, c + 1) : 0;
     for (int i = 1; i <= made; i++) {
-        tried = c[i];
-        tried.cost = try_plan(g, d, &tried.group);
-        if (!isinf(tried.cost)) keep(g, d, &tried);
+        struct nest_group tried = c[i];
         restart(g, d);
-        if (!isinf(tried.cost)) c[n++] = tried;
+        tried.cycles = group_plan(&d->as, g->moves, d, &tried);
+        if (isinf(tried.cycles)) continue;
+        tried.nest = d->nest;
+        tried.homes = d->as.tried;
+        d->nest = NULL;
+        c[n++] = tried;
     }
     int best = n > 1 ? ask(g, d, c, n) : 0;
     if (n == 1) explain(g, d);
-    if (best == 0)
-        restore(g, d, &c[0]);
-    else
-        adopt(g, d, &c[best]);
+    if (best > 0) adopt(g, d, &c[best]);
 }
 
 /* ---- all of them ---- */
@@ -331,15 +288,28 @@ static bool tensor_decide(struct grouping *g, const struct tensor *t) {
     return !g->w->diags->errors;
 }
 
+/* The group is decided: its nests and homes are the work's. */
+static void take(struct work *w, int number) {
+    const struct nest_group *x = &w->group[number];
+    for (const struct homes *h = x->homes; h; h = h->rest) w->home[h->buffer] = h->home;
+    for (int m = 0; m < x->n; m++) {
+        int nest = x->member[m].nest;
+        if (nest < 0 || x->member[m].before) continue;
+        w->nest[nest] = x->nest[m];
+        w->nest[nest].group = number + 1;
+        if (!m && x->nest[m].nwindows) windows_prefix(w, &w->nest[nest], x->prefix, x->nprefix);
+    }
+}
+
 bool groups_decide(struct work *w, const struct moves *moves) {
     struct grouping g = {.w = w, .moves = moves};
+    if (w->options) g.quiet = *w->options;
+    g.quiet.explain = NULL;
     g.part_of = arena_array(w->arena, (size_t)w->p->nstmts + 1, sizeof *g.part_of);
     parts_find(&g);
     g.group_of = arena_array(w->arena, (size_t)g.nparts + 1, sizeof *g.group_of);
     g.alone = arena_array(w->arena, (size_t)g.nparts + 1, sizeof *g.alone);
-    g.nest = arena_copy(w->arena, w->nest, sizeof *w->nest * (size_t)w->nnests);
     g.known = arena_array(w->arena, (size_t)w->nnests + 1, sizeof *g.known);
-    g.home = arena_copy(w->arena, w->home, sizeof *w->home * (size_t)w->p->nbuffers);
     for (int q = 0; q < g.nparts; q++) {
         struct draft d = {.part = g.part, .first = q, .last = q};
         draft_touch(w, &d, 0);
@@ -354,6 +324,7 @@ bool groups_decide(struct work *w, const struct moves *moves) {
         if (!tensor_decide(&g, &t[i])) return false;
     w->group_of = arena_array(w->arena, (size_t)w->p->nstmts + 1, sizeof *w->group_of);
     for (int i = 0; i < w->ngroups; i++) {
+        if (w->group[i].n) take(w, i);
         add_borders(w, &w->group[i]);
         for (int m = 0; m < w->group[i].n; m++) w->group_of[w->group[i].member[m].stmt] = i + 1;
     }

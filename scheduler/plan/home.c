@@ -4,6 +4,23 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 
+static struct homes *tried(const struct work *w, int buffer) {
+    struct homes *h = w->tried;
+    while (h && h->buffer != buffer) h = h->rest;
+    return h;
+}
+
+const struct home *work_home(const struct work *w, int buffer) {
+    const struct homes *h = w->tried ? tried(w, buffer) : NULL;
+    return h ? &h->home : &w->home[buffer];
+}
+
+struct home *home_own(struct work *w, int buffer) {
+    struct homes own = {w->tried, buffer, w->home[buffer]}, *h = tried(w, buffer);
+    if (!h) h = w->tried = arena_copy(w->arena, &own, sizeof own);
+    return &h->home;
+}
+
 struct view view_plain(int buffer) {
     struct view v = {.of = buffer, .buffer = buffer};
     for (int d = 0; d < MAX_DIMS; d++) v.dim[d] = d;
@@ -12,7 +29,7 @@ struct view view_plain(int buffer) {
 
 bool view_stride(const struct work *w, const struct view *v, struct coord c, int64_t *stride) {
     if (c.dim >= 0) c.dim = v->dim[c.dim];
-    return home_stride(&w->home[v->buffer], w->p->buffer[v->buffer].ndims, c, stride);
+    return home_stride(work_home(w, v->buffer), w->p->buffer[v->buffer].ndims, c, stride);
 }
 
 bool home_stride(const struct home *h, int ndims, struct coord c, int64_t *stride) {
@@ -54,38 +71,43 @@ static struct coord home_coord(const struct geom *g, int k) {
     return g->at[!k ? g->turned : k <= g->turned ? k - 1 : k];
 }
 
-void home_pack(struct work *w, int buffer, const struct geom *g) {
-    struct home *h = &w->home[buffer];
+struct home home_packed(const struct work *w, int buffer, const struct geom *g) {
+    struct home h = *work_home(w, buffer);
     const struct buffer *b = &w->p->buffer[buffer];
     int64_t size = (int64_t)type_size(b->type);
-    h->packed = h->locked = true;
-    h->n = h->spaced = 0;
-    h->unit = least_multiple(w->m->memory[w->m->home].align, size) / size;
-    h->extent = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->extent);
+    h.packed = h.locked = true;
+    h.n = h.spaced = 0;
+    h.unit = least_multiple(w->m->memory[w->m->home].align, size) / size;
+    h.extent = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h.extent);
     for (int d = 0; d < b->ndims; d++)
-        h->extent[d] =
+        h.extent[d] =
             g->loose >> d & 1 ? b->extent[d] + g->room[d] : round_up(b->extent[d], g->block[d]);
     for (int i = 0; i < g->n && g->plain_home; i++) {
         bool known = g->at[i].dim < 0;
-        if (i == g->spaced) h->spaced = h->n;
-        for (int k = 0; k < h->n; k++) known |= h->at[k].dim == g->at[i].dim;
-        if (!known) h->at[h->n++] = (struct coord){g->at[i].dim, 1, 0, false};
+        if (i == g->spaced) h.spaced = h.n;
+        for (int k = 0; k < h.n; k++) known |= h.at[k].dim == g->at[i].dim;
+        if (!known) h.at[h.n++] = (struct coord){g->at[i].dim, 1, 0, false};
     }
     for (int i = 0; i < g->n && !g->plain_home; i++) {
         struct coord c = home_coord(g, i);
         bool loose = c.dim >= 0 && (g->loose >> c.dim & 1);
-        if (i == g->spaced) h->spaced = h->n;
-        if (c.dim >= 0 && !loose) h->at[h->n++] = c;
-        if (loose && i < g->ninner) h->at[h->n++] = (struct coord){c.dim, 1, 0, false};
+        if (i == g->spaced) h.spaced = h.n;
+        if (c.dim >= 0 && !loose) h.at[h.n++] = c;
+        if (loose && i < g->ninner) h.at[h.n++] = (struct coord){c.dim, 1, 0, false};
     }
-    home_run(h, b->ndims);
+    home_run(&h, b->ndims);
+    return h;
 }
 
-bool home_tighten(struct work *w, int buffer, const struct geom *g) {
-    struct home *h = &w->home[buffer];
-    const struct buffer *b = &w->p->buffer[buffer];
+void home_pack(struct work *w, int buffer, const struct geom *g) {
+    w->home[buffer] = home_packed(w, buffer, g);
+}
+
+bool home_tighten(const struct work *w, struct home *h, const struct buffer *b,
+                  const struct geom *g) {
     int n = 0;
     if (!h->packed || h->spaced || g->plain_home) return false;
+    h->extent = arena_copy(w->arena, h->extent, sizeof *h->extent * (size_t)b->ndims);
     for (int d = 0; d < b->ndims; d++)
         if (!((g->loose | g->exact | g->even) >> d & 1) && b->extent[d] < g->block[d]) {
             h->tight |= UINT64_C(1) << d;
@@ -130,7 +152,7 @@ struct layout *home_layout(struct work *w, struct arena *arena, const struct hom
 }
 
 bool tile_stays(const struct work *w, int buffer, int memory) {
-    const struct home *h = &w->home[buffer];
+    const struct home *h = work_home(w, buffer);
     for (int m = h->is_tile ? h->memory
                  : h->fold  ? h->near
                             : -1;
@@ -156,7 +178,7 @@ static bool zero_elsewhere(const struct work *w, const struct task *t, const str
         const struct opnd *other = &t->op[i];
         if (other == o || other->read < 0 || other->writes || !other->zero_tail) continue;
         int b = st->read[other->read].buffer;
-        if (w->home[b].packed && !other->geom.live && !written_by_tasks(w, b)) return true;
+        if (work_home(w, b)->packed && !other->geom.live && !written_by_tasks(w, b)) return true;
     }
     return false;
 }

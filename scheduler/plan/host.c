@@ -12,7 +12,7 @@
 /* The axis along which consecutive elements of the buffer's home follow each other; -1: none. */
 static int row_axis(const struct work *w, const struct stmt *st, const struct access *acc) {
     const struct buffer *b = &w->p->buffer[acc->buffer];
-    const struct home *h = &w->home[acc->buffer];
+    const struct home *h = work_home(w, acc->buffer);
     int dim = b->ndims - 1;
     for (int i = 0; h->packed && i < h->n; i++)
         if (h->stride[i] == 1) dim = h->at[i].dim;
@@ -58,7 +58,7 @@ enum { MOST_PARTS = 64 /* of an instance: more divide no better */ };
 
 /* Parts of the dimension are whole blocks of its home. */
 static int64_t dim_grain(const struct work *w, int buffer, int dim) {
-    const struct home *h = &w->home[buffer];
+    const struct home *h = work_home(w, buffer);
     int64_t grain = 1;
     for (int i = 0; h->packed && i < h->n; i++) {
         if (h->at[i].dim != dim) continue;
@@ -100,7 +100,7 @@ static int64_t axis_grain(const struct work *w, const struct stmt *st, int axis)
 
 /* How far outside the axis stands in what is written. */
 static int axis_rank(const struct work *w, const struct stmt *st, int axis) {
-    const struct home *h = &w->home[st->dst.buffer];
+    const struct home *h = work_home(w, st->dst.buffer);
     int dim = dim_alone(w, &st->dst, axis), rank = -dim;
     for (int i = 0; h->packed && i < h->n; i++)
         if (h->at[i].dim == dim) rank = i;

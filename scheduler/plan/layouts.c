@@ -31,7 +31,7 @@ static const char *repair_read(struct work *w, int task, int i, const char *why)
     struct task *t = &w->task[task];
     struct opnd *o = &t->op[i];
     struct access *acc = task_access(w, t, o, false);
-    struct home *h = &w->home[acc->buffer];
+    const struct home *h = work_home(w, acc->buffer);
     enum role role = w->p->buffer[acc->buffer].role;
     struct region r;
     bool pads = false;
@@ -60,7 +60,8 @@ static const char *repair_write(struct work *w, int task, int i, const char *why
     struct opnd *o = &t->op[i];
     int b = attached_view(w, o, w->p->stmt[t->stmt].dst.buffer, false).buffer;
     if (w->p->buffer[b].role != ROLE_TEMP) return substitute(w, b) ? NULL : why;
-    if (w->home[b].locked) return pack_between(w, b) ? NULL : "its result is wanted in two layouts";
+    if (work_home(w, b)->locked)
+        return pack_between(w, b) ? NULL : "its result is wanted in two layouts";
     home_pack(w, b, &o->geom);
     return NULL;
 }
@@ -112,7 +113,8 @@ static bool handed_on(const struct work *w, const struct moves *moves, const str
 /* What is read at several places is neither moved nor copied: a copy would have one of them. */
 static bool lies_beside(struct work *w, const struct task *t, struct opnd *o) {
     return o->where == IN_HOME && !o->writes && geom_make(w, t, o) &&
-           !w->home[task_access(w, t, o, false)->buffer].packed && home_direct(w, t, o, false);
+           !work_home(w, task_access(w, t, o, false)->buffer)->packed &&
+           home_direct(w, t, o, false);
 }
 
 /* Of an axis of the needle that nothing walks, which is no sum, only what the first index makes
@@ -127,16 +129,14 @@ static bool comes_single(struct work *w, const struct moves *moves, const struct
         alone |= t->axis[x] < 0 && o->form.digit[i].extent > 1 && !needle_reduces(t->needle, x);
     }
     int buffer = task_access(w, t, o, false)->buffer;
-    const struct home keep = w->home[buffer];
     struct opnd probe = *o;
-    if (!alone || keep.locked || w->p->buffer[buffer].role != ROLE_TEMP) return false;
+    if (!alone || work_home(w, buffer)->locked || w->p->buffer[buffer].role != ROLE_TEMP)
+        return false;
     probe.single = true;
     if (!geom_make(w, t, &probe)) return false;
-    home_pack(w, buffer, &probe.geom);
-    bool fits = route_first(w, moves, t, &probe, false, &why);
-    w->home[buffer] = keep;
-    o->single |= fits;
-    return fits;
+    struct homes packed = {w->tried, buffer, home_packed(w, buffer, &probe.geom)};
+    struct work as = work_with(w, &packed);
+    return o->single = route_first(&as, moves, t, &probe, false, &why);
 }
 
 /* An element at a time is read where it lies, whatever its layout, once nothing is outside: what
@@ -183,7 +183,9 @@ static double moved_at(struct work *w, const struct moves *moves, const struct t
 static void leave_padding(struct work *w, const struct moves *moves, const struct task *t,
                           struct opnd *o, bool write) {
     int buffer = task_access(w, t, o, write)->buffer;
-    struct home *h = &w->home[buffer], keep = *h;
+    const struct home *h = work_home(w, buffer);
+    struct homes tight = {w->tried, buffer, *h};
+    struct work as = work_with(w, &tight);
     struct opnd probe = *o;
     const char *why;
     if (!h->packed || h->tight || h->is_tile || o->plain || o->attached[0] || o->attached[1] ||
@@ -191,13 +193,12 @@ static void leave_padding(struct work *w, const struct moves *moves, const struc
         w->p->buffer[buffer].role != ROLE_TEMP)
         return;
     double before = moved_at(w, moves, t, o, buffer, write);
-    h->extent =
-        arena_copy(w->arena, h->extent, sizeof *h->extent * (size_t)w->p->buffer[buffer].ndims);
-    if (home_tighten(w, buffer, &o->geom) && route_first(w, moves, t, &probe, write, &why) &&
-        moved_at(w, moves, t, &probe, buffer, write) < before)
-        *(write ? &o->out : &o->in) = write ? probe.out : probe.in;
-    else
-        *h = keep;
+    if (!home_tighten(w, &tight.home, &w->p->buffer[buffer], &o->geom) ||
+        !route_first(&as, moves, t, &probe, write, &why) ||
+        moved_at(&as, moves, t, &probe, buffer, write) >= before)
+        return;
+    *(write ? &o->out : &o->in) = write ? probe.out : probe.in;
+    w->home[buffer] = tight.home;
 }
 
 /* On a device, a statement that copies each element once: to copy what it reads first would be its

@@ -6,6 +6,7 @@
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/plan.h"
 
+struct homes;
 struct moves;
 struct opnd;
 struct task;
@@ -36,6 +37,7 @@ struct grain { /* what followers take at once along an axis */
 };
 
 struct nest {
+    int number; /* of work.nest */
     int core; /* task with a reduction; -1 */
     int init; /* task that starts the core's result; -1: the accumulate flag, or filled from home */
     struct follower *chain; /* [nchain] in order, of work.follower */
@@ -66,7 +68,7 @@ struct nest {
 };
 
 /* grid.c */
-void grid_decide(struct work *, const struct moves *, int nest);
+void grid_decide(struct work *, const struct moves *, struct nest *);
 void grid_leave(struct nest *); /* one instance does all, from now on */
 const struct task *grid_task(const struct work *, const struct nest *); /* whose axes the tiles are of */
 double grid_part(const struct work *, const struct nest *); /* of its time that it takes; 1: no grid */
@@ -128,6 +130,8 @@ struct nest_group {
     int npassed, cap_passed;
     int cache; /* in which what is passed lies, where no reader holds it; -1 */
     double turns, cycles;
+    struct nest *nest;   /* of the parts, as planned in the group */
+    struct homes *homes; /* of what is passed */
 };
 
 /* group_names.c */

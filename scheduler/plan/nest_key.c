@@ -84,7 +84,7 @@ static void put_buffer(struct writer *k, int buffer) {
     PUT(k, b->role, b->type);
     put_all(k, b->extent, b->ndims);
     PUT(k, b->size, recur_carries(k->w, buffer), needs_home(k->w, k->nest, buffer));
-    put_home(k, &k->w->home[buffer], b->ndims);
+    put_home(k, work_home(k->w, buffer), b->ndims);
 }
 
 static void put_access(struct writer *k, const struct access *a) {

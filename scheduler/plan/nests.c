@@ -405,7 +405,8 @@ bool nests_make(struct work *w, const struct moves *moves) {
             continue;
         }
         struct nest *n = &w->nest[w->nnests++];
-        *n = (struct nest){.core = -1,
+        *n = (struct nest){.number = w->nnests - 1,
+                           .core = -1,
                            .init = -1,
                            .chain = w->follower + w->nfollowers,
                            .first = w->order[i],

@@ -41,7 +41,7 @@ static bool may_keep(const struct work *w, const struct nest *n, const struct op
                      const struct access *acc) {
     return o->where == IN_LOCAL && o->read >= 0 && !o->writes && !o->in.n &&
            o->geom.repeat_axis < 0 && !o->geom.fragment && !n->group && !n->nprefix && !n->part_n &&
-           !n->kept && !graph_is_static(w->m, o->memory) && !w->home[acc->buffer].is_tile;
+           !n->kept && !graph_is_static(w->m, o->memory) && !work_home(w, acc->buffer)->is_tile;
 }
 
 bool ring_find(const struct work *w, const struct nest *n, const struct plan *p,

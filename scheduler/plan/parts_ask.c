@@ -8,10 +8,9 @@
 #include "scheduler/plan/work.h"
 #include <math.h>
 
-void parts_ask(struct work *w, const struct moves *moves, int nest) {
+void parts_ask(struct work *w, const struct moves *moves, struct nest *n) {
     static const char *const text[] = {"whole", "in parts", "in parts of an inner loop",
                                        "in parts of two inner loops", "a step ahead"};
-    struct nest *n = &w->nest[nest];
     struct plan plan[PARTS_AHEAD + 1];
     struct candidate c[PARTS_AHEAD + 1];
     int count = 0;
@@ -24,7 +23,7 @@ void parts_ask(struct work *w, const struct moves *moves, int nest) {
         if (!plan_price(w, moves, n, &plan[count])) continue;
         double cost = plan[count].cycles, cycles = -1;
         if (plan_worth_walking(&plan[count], cost, least))
-            cycles = plan_simulated(w, moves, nest, &plan[count]);
+            cycles = plan_simulated(w, moves, n, &plan[count]);
         if (cycles > 0) cost *= cycles / plan[count].predicted;
         if (cycles > 0) least = fmin(least, cost);
         c[count] = (struct candidate){text[k], cost, NULL};

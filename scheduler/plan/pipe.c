@@ -64,7 +64,7 @@ static double drain_cycles(const struct pricing *c, const struct task *t, const 
     struct slot s = slot_make(&w->s->arena, &o->geom, &r);
     struct view v = view_plain(buffer);
     if (!box_make(w, &v, &o->geom, &s, &r, false, &box) ||
-        !fit_box(w, c->moves, 0, o->memory, w->home[buffer].memory, &box, &f))
+        !fit_box(w, c->moves, 0, o->memory, work_home(w, buffer)->memory, &box, &f))
         return otherwise;
     return f.cycles;
 }

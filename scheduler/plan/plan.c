@@ -34,7 +34,7 @@ struct transfer { /* of a hold, over the whole nest; copy.in NULL: no move does 
 /* Of a home in blocks whole ones are moved, with the padding of the last: how much that adds. */
 static double blocks_add(const struct work *w, const struct access *acc) {
     const struct buffer *b = &w->p->buffer[acc->buffer];
-    const struct home *h = &w->home[acc->buffer];
+    const struct home *h = work_home(w, acc->buffer);
     double more = 1;
     for (int d = 0; h->packed && !h->is_tile && d < b->ndims; d++)
         more *= (double)h->extent[d] / (double)b->extent[d];
@@ -46,7 +46,7 @@ static double blocks_add(const struct work *w, const struct access *acc) {
 static double zeros_add(const struct work *w, const struct opnd *o, const struct access *acc,
                         bool fill) {
     const struct buffer *b = &w->p->buffer[acc->buffer];
-    const struct home *h = &w->home[acc->buffer];
+    const struct home *h = work_home(w, acc->buffer);
     double more = 1;
     for (int d = 0; d < b->ndims; d++) {
         int64_t block = o->geom.block[d], whole = (b->extent[d] + block - 1) / block * block;
@@ -341,7 +341,7 @@ static double passing_room(const struct pricing *c, const struct task *t, int64_
 
 static bool is_loaded(const struct pricing *c, const struct task *t, int i) {
     const struct opnd *o = &t->op[i];
-    const struct home *h = &c->w->home[opnd_access(c->w, t, o)->buffer];
+    const struct home *h = work_home(c->w, opnd_access(c->w, t, o)->buffer);
     return nest_begins_at_home(c->w, c->nest, o) && !(c->nest->kept >> i & 1) &&
            (!h->is_tile || h->memory != o->memory);
 }

@@ -22,7 +22,7 @@ bool plan_price_below(struct work *, const struct moves *, const struct nest *, 
 
 /* finalists.c: cycles of the nest alone with this plan; negative: not known, or it would take long
  */
-double plan_simulated(struct work *, const struct moves *, int nest, const struct plan *);
+double plan_simulated(struct work *, const struct moves *, const struct nest *, const struct plan *);
 /* Could the clock say clearly less than `best` of a plan with this cost? */
 bool plan_worth_walking(const struct plan *, double cost, double best);
 

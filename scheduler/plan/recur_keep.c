@@ -41,7 +41,7 @@ int64_t recur_bytes(struct work *w, const struct nest *n, int i) {
     const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
     struct region r;
     struct plan none = {.nloops = 0};
-    if (acc->has_fill || recur_copy_scope(w, t->stmt, acc) || w->home[acc->buffer].is_tile)
+    if (acc->has_fill || recur_copy_scope(w, t->stmt, acc) || work_home(w, acc->buffer)->is_tile)
         return 0;
     int64_t extent = part_open(w, n);
     plan_region(w, &none, t, acc, &o->geom, 0, &r);
@@ -156,6 +156,7 @@ static void split(struct work *w, struct nest *n, int i, int axis, int64_t exten
     struct nest *rest = &w->nest[w->nnests];
     n->part_axis = axis;
     *rest = *n;
+    rest->number = w->nnests;
     rest->part_lo = extent;
     rest->part_n = w->p->axis[axis].extent - extent;
     n->part_n = extent;

@@ -146,7 +146,7 @@ bool copy_fit(struct work *w, const struct moves *moves, int buffer, const struc
               int by, struct fit *f) {
     struct box box;
     const struct opnd *outer = !far ? NULL : fill ? o->from : o->to;
-    int from = outer ? outer->memory : w->home[buffer].memory, to = o->memory;
+    int from = outer ? outer->memory : work_home(w, buffer)->memory, to = o->memory;
     if (!outer && o->attached[fill]) return attached_fit(w, o, s, r, fill, f);
     struct view home = view_plain(buffer);
     bool ok = outer ? box_between(&outer->geom, far, &o->geom, s, fill, r, &w->s->arena,
@@ -267,13 +267,12 @@ static double cost_packed(struct work *w, const struct moves *moves, const struc
     const char *why;
     struct access *acc = task_access(w, t, o, write), read = *acc;
     struct buffer *b = &w->p->buffer[acc->buffer], whole = *b;
-    struct home keep = w->home[acc->buffer];
     if (!write) with_padding(w, t, acc, b);
-    home_pack(w, acc->buffer, &o->geom);
-    bool fits = pick(w, moves, t, o, write, &cost, &why);
+    struct homes packed = {w->tried, acc->buffer, home_packed(w, acc->buffer, &o->geom)};
+    struct work as = work_with(w, &packed);
+    bool fits = pick(&as, moves, t, o, write, &cost, &why);
     *b = whole;
     *acc = read;
-    w->home[acc->buffer] = keep;
     return fits ? cost : INFINITY;
 }
 

@@ -128,7 +128,7 @@ static void explain(const struct search *s, const struct plan *p) {
     for (int i = 0; i < p->nloops; i++)
         text_printf(t, "  loop %s step %lld%s\n", s->w->p->axis[p->loop[i].axis].name,
                     (long long)p->loop[i].tile,
-                    loop_unrolled(s->w, &s->w->nest[s->nest], p, i) ? " unrolled" : "");
+                    loop_unrolled(s->w, s->nest, p, i) ? " unrolled" : "");
     for (int i = 0; i < k->nops; i++)
         if (k->op[i].where == IN_LOCAL) explain_hold(s->w, t, &k->op[i], &p->hold[i]);
 }
@@ -144,23 +144,23 @@ static int64_t steps(const struct work *w, const struct nest *n) {
 static const size_t FOUND = offsetof(struct search, memo); /* where what is remembered begins */
 
 static void remember(struct search *s) {
-    s->known->grain_most = s->w->nest[s->nest].grain_most;
-    s->known->steps = steps(s->w, &s->w->nest[s->nest]);
+    s->known->grain_most = s->nest->grain_most;
+    s->known->steps = steps(s->w, s->nest);
     s->known->enough = s->enough;
     if (s->npool) s->known->found = arena_copy(s->memo->arena, &s->memo, sizeof *s - FOUND);
 }
 
 static bool recall(struct search *s) {
-    s->w->nest[s->nest].grain_most = s->known->grain_most;
+    s->nest->grain_most = s->known->grain_most;
     if (s->known->found) memcpy((char *)s + FOUND, s->known->found, sizeof *s - FOUND);
     return s->known->found != NULL;
 }
 
 /* Its room is used again. */
-static struct search *search_new(struct work *w, const struct moves *moves, int nest) {
-    struct search *s = w->unused;
+static struct search *search_new(struct work *w, const struct moves *moves, struct nest *nest) {
+    struct search *s = w->room->unused;
     if (s)
-        w->unused = s->next;
+        w->room->unused = s->next;
     else
         s = arena_alloc(w->arena, sizeof *s);
     s->w = w;
@@ -171,8 +171,8 @@ static struct search *search_new(struct work *w, const struct moves *moves, int 
 }
 
 void nest_drop(struct search *s) {
-    s->next = s->w->unused;
-    s->w->unused = s;
+    s->next = s->w->room->unused;
+    s->w->room->unused = s;
 }
 
 /* ---- a search ---- */
@@ -180,7 +180,7 @@ void nest_drop(struct search *s) {
 /* Short reductions stay whole inside (windows of convolutions) unless nothing fits then; at last
  * the chain takes small grains. */
 static void search_make(struct search *s) {
-    struct nest *n = &s->w->nest[s->nest];
+    struct nest *n = s->nest;
     memset((char *)s + FOUND, 0, sizeof *s - FOUND);
     s->w->copies = copies_new(s->w);
     s->enough = 0;
@@ -198,12 +198,17 @@ static void search_make(struct search *s) {
     s->w->copies = NULL;
 }
 
-struct search *nest_search(struct work *w, const struct moves *moves, int nest) {
+void nest_enter(struct search *s, struct work *w, struct nest *n) {
+    s->w = w;
+    s->nest = n;
+}
+
+struct search *nest_search(struct work *w, const struct moves *moves, struct nest *nest) {
     struct search *s = search_new(w, moves, nest);
     struct arena scratch;
     arena_init(&scratch);
-    struct nest_key key = nest_key(w, &w->nest[nest], &scratch);
-    s->known = known_find(w->searches, &key, steps(w, &w->nest[nest]));
+    struct nest_key key = nest_key(w, nest, &scratch);
+    s->known = known_find(w->searches, &key, steps(w, nest));
     w->effort->nests++;
     if (!s->known) {
         w->effort->searches++;
@@ -233,10 +238,12 @@ double nest_alone(const struct search *s) {
     return isinf(s->least_alone) ? 0 : s->least_alone;
 }
 
-double nest_cost_again(struct search *s) {
-    s->w->copies = copies_new(s->w);
+double nest_cost_again(struct search *s, struct work *as) {
+    struct work *own = s->w;
+    s->w = as;
+    as->copies = copies_new(as);
     double cost = point_cost_again(s, pool_best(s));
-    s->w->copies = NULL;
+    s->w = own;
     return cost;
 }
 
@@ -257,20 +264,19 @@ void nest_decide(struct search *s) {
     s->w->copies = NULL;
     p.tiling = NULL;
     explain(s, &p);
-    s->w->nest[s->nest].plan = p;
+    s->nest->plan = p;
     nest_drop(s);
 }
 
-static bool chain_plan(struct work *w, const struct moves *moves, int nest) {
-    struct nest *n = &w->nest[nest];
+static bool chain_plan(struct work *w, const struct moves *moves, struct nest *n) {
     memset(&n->plan, 0, sizeof n->plan);
     for (n->grain_most = 1 << 16; n->grain_most > 1 && !chain_fits(w, moves, n, &n->plan);)
         n->grain_most /= 2;
     return chain_fits(w, moves, n, &n->plan);
 }
 
-bool nest_plan(struct work *w, const struct moves *moves, int nest) {
-    if (w->nest[nest].core < 0) return chain_plan(w, moves, nest);
+bool nest_plan(struct work *w, const struct moves *moves, struct nest *nest) {
+    if (nest->core < 0) return chain_plan(w, moves, nest);
     struct search *s = nest_search(w, moves, nest);
     if (s) nest_decide(s);
     return s != NULL;

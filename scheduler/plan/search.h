@@ -6,20 +6,23 @@
 #include <stdint.h>
 
 struct moves;
+struct nest;
 struct search;
 struct work;
 
 struct search *nest_search(struct work *, const struct moves *,
-                           int nest); /* of a nest with a core; NULL: nothing fits */
+                           struct nest *); /* of a nest with a core; NULL: nothing fits */
+/* The same search of an equal nest, or in a work where its homes are others. */
+void nest_enter(struct search *, struct work *, struct nest *);
 double nest_cost(const struct search *);
 double nest_clocked(struct search *);     /* by the clock; -1: it does not say */
 double nest_alone(const struct search *); /* what the instructions take by themselves, in the plan
                                              where that is least */
-double nest_cost_again(struct search *);  /* of the same plan's loops, homes being others now */
+double nest_cost_again(struct search *, struct work *); /* of the same plan's loops where homes are others */
 bool near_alone(
     const struct search *); /* the best is hardly slower than the instructions by themselves */
 void nest_decide(struct search *); /* asks; the nest has its plan then, and the search is dropped */
 void nest_drop(struct search *);
-bool nest_plan(struct work *, const struct moves *, int nest);
+bool nest_plan(struct work *, const struct moves *, struct nest *);
 
 #endif

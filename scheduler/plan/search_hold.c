@@ -61,8 +61,7 @@ static int add_spill(const struct search *s, const struct plan *p, int i, struct
     const struct opnd *o = &search_task(s)->op[i];
     for (int d = p->depth_out + 1; d < p->nloops; d++) {
         int at = plan_normalise(s->w, p, main_access(s, o), d);
-        if (at > p->depth_out &&
-            hold_bytes_at(s, p, i, at) <= nest_room(s->w, &s->w->nest[s->nest], o->memory))
+        if (at > p->depth_out && hold_bytes_at(s, p, i, at) <= nest_room(s->w, s->nest, o->memory))
             return add_option(out, n, at, 1);
     }
     return n;
@@ -73,7 +72,7 @@ static int add_rings(const struct search *s, const struct plan *p, int i, int de
                      struct hold *out, int n) {
     const struct task *t = search_task(s);
     const struct opnd *o = &t->op[i];
-    const struct nest *nest = &s->w->nest[s->nest];
+    const struct nest *nest = s->nest;
     struct ring r;
     if (!ring_find(s->w, nest, p, t, o, main_access(s, o), depth, &r)) return n;
     int told =
@@ -93,7 +92,7 @@ static int add_rings(const struct search *s, const struct plan *p, int i, int de
 static int add_pinned(const struct search *s, const struct plan *p, int i, int depth, int slots,
                       struct hold *out, int n) {
     const struct opnd *o = &search_task(s)->op[i];
-    const struct nest *nest = &s->w->nest[s->nest];
+    const struct nest *nest = s->nest;
     struct pin pin;
     if (slots < 2 || !pin_find(s->w, nest, p, o, main_access(s, o), depth, &pin)) return n;
     struct hold h = {.depth = depth, .slots = slots};
@@ -127,11 +126,11 @@ static int slots_deep(const struct search *s, struct plan *p, int i, int depth) 
     const struct access *acc = main_access(s, o);
     if (o->writes || slots_most(s->w, 4) < 4) return 0;
     struct copy in = copy_price(s->w, s->moves, p, t, o, acc, true, depth, 0);
-    int64_t room = nest_room(s->w, &s->w->nest[s->nest], o->memory);
+    int64_t room = nest_room(s->w, s->nest, o->memory);
     if (!in.in || in.latency <= in.cycles || in.bytes < 1) return 0;
     struct pricing c;
     double issues, steps = plan_trips(s->w, p, depth);
-    pricing_begin(&c, s->w, s->moves, &s->w->nest[s->nest], p);
+    pricing_begin(&c, s->w, s->moves, s->nest, p);
     if (in.cycles + in.latency <= 2 * leaf_cycles(&c, t, &issues) / steps) return 0;
     double held = (double)s->w->m->queue[t->needle->in->queue].depth * steps / issues,
            most = fmin(slots_most(s->w, COPY_SLOTS), (double)(room / in.bytes));
@@ -150,7 +149,7 @@ static int hold_options(const struct search *s, struct plan *p, int i, enum widt
     const struct task *t = search_task(s);
     const struct opnd *o = &t->op[i];
     const struct access *acc = main_access(s, o);
-    const struct nest *nest = &s->w->nest[s->nest];
+    const struct nest *nest = s->nest;
     int n = 0, deepest = o->writes ? p->depth_out : p->nloops;
     if (nest->kept >> i & 1) return add_option(out, 0, 0, 1);
     if (i == nest->given) return add_option(out, 0, nest->nprefix, 1);
@@ -222,7 +221,7 @@ static bool price(struct search *s, struct plan *p, const struct residencies *r,
     s->budget--;
     p->parts = PARTS_ANY;
     p->outward = 0;
-    return plan_price_below(s->w, s->moves, &s->w->nest[s->nest], p, limit);
+    return plan_price_below(s->w, s->moves, s->nest, p, limit);
 }
 
 double residency_best(struct search *s, struct plan *p, bool wide) {
@@ -331,7 +330,7 @@ void residency_ask(struct search *s, struct plan *p) {
 
 static bool transfers(const struct search *s, const struct plan *p, const struct opnd *o,
                       bool fill) {
-    const struct nest *n = &s->w->nest[s->nest];
+    const struct nest *n = s->nest;
     if (o->where != IN_LOCAL || o->in.n || o->out.n) return false;
     if (!fill) return o->writes && !n->nchain && !o->attached[false];
     if (o->writes && plan_blocks(s->w, p, search_task(s), p->depth_out) > 1) return true;
@@ -356,7 +355,7 @@ static void path_ask_one(struct search *s, struct plan *p, int i, bool fill) {
         GROW(s->w->arena, found, n, cap);
         found[n] = *p;
         *(fill ? &found[n].hold[i].fill_by : &found[n].hold[i].drain_by) = k + 1;
-        if (!plan_price(s->w, s->moves, &s->w->nest[s->nest], &found[n])) continue;
+        if (!plan_price(s->w, s->moves, s->nest, &found[n])) continue;
         c[n] = (struct candidate){s->moves->at[k].needle->in->id, found[n].cycles, NULL};
         n++;
     }

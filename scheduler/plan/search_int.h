@@ -35,7 +35,7 @@ struct point {
 struct search {
     struct work *w;
     const struct moves *moves;
-    int nest;
+    struct nest *nest;
     int64_t budget; /* plans that may still be priced */
     int64_t enough; /* plans in all with which no part of the search would have been cut short */
     struct tiling tiling;
@@ -55,7 +55,7 @@ struct search {
 };
 
 static inline const struct task *search_task(const struct search *s) {
-    return &s->w->task[s->w->nest[s->nest].core];
+    return &s->w->task[s->nest->core];
 }
 
 /* search_space.c */

@@ -33,7 +33,7 @@ static void ask(struct search *s, struct plan *p, int i, enum question_kind kind
         plan[count].parts = PARTS_ANY;
         plan[count].outward = 0;
         if (k && memcmp(&hold[k], &hold[0], sizeof *hold) == 0) continue;
-        if (!plan_price(s->w, s->moves, &s->w->nest[s->nest], &plan[count])) continue;
+        if (!plan_price(s->w, s->moves, s->nest, &plan[count])) continue;
         struct text text = {0};
         hold_text(&text, search_task(s)->op[i].decl->buffer, &hold[k]);
         double cost = count ? beside(s, plan[count].cycles, plan[0].cycles) : plan[0].cycles;
@@ -56,7 +56,7 @@ static void ask_window(struct search *s, struct plan *p, int i) {
     int n = 2;
     hold[1].ring = hold[1].pinned = 0;
     for (int d = 1; d <= p->nloops && n + 3 <= CHOICES; d++) {
-        if (!ring_find(s->w, &s->w->nest[s->nest], p, t, &t->op[i], read_of(s, i), d, &r)) continue;
+        if (!ring_find(s->w, s->nest, p, t, &t->op[i], read_of(s, i), d, &r)) continue;
         for (int slots = 1; slots <= slots_most(s->w, 3); slots++) {
             int64_t rows = r.window + (slots - 1) * r.step;
             hold[n] = hold[1];
@@ -69,7 +69,7 @@ static void ask_window(struct search *s, struct plan *p, int i) {
 }
 
 static void ask_pinned(struct search *s, struct plan *p, int i) {
-    const struct nest *nest = &s->w->nest[s->nest];
+    const struct nest *nest = s->nest;
     const struct opnd *o = &search_task(s)->op[i];
     const struct hold *h = &p->hold[i];
     struct pin pin;

@@ -44,7 +44,7 @@ void point_plan(struct search *s, const struct point *q, struct plan *p) {
 /* Code grows with loops, and doubles with each axis whose tail needs a body of its own. */
 static double bulk(const struct search *s, const struct plan *p) {
     if (!price_counts(s->w, PRICE_CODE)) return 1;
-    const struct nest *n = &s->w->nest[s->nest];
+    const struct nest *n = s->nest;
     int bodies = 1;
     for (int i = 0; p->is_static && i < p->nloops; i++) {
         bool splits = p->loop[i].tile > 1 && !loop_unrolled(s->w, n, p, i);

@@ -27,7 +27,7 @@ static void fill_values(struct axis_space *s, int64_t extent) {
 
 /* What the loops that a group shares leave of an axis. */
 static int64_t axis_rest(const struct search *s, int axis) {
-    const struct nest *nest = &s->w->nest[s->nest];
+    const struct nest *nest = s->nest;
     int64_t e = s->w->p->axis[axis].extent;
     for (int i = 0; i < nest->nprefix; i++)
         if (nest->prefix[i].axis == axis && nest->prefix[i].tile < e) e = nest->prefix[i].tile;
@@ -103,7 +103,7 @@ static void cut_extents(const struct search *s, const struct point *q, int64_t *
 }
 
 void space_build(const struct search *s, const struct point *q, struct plan *p) {
-    const struct nest *nest = &s->w->nest[s->nest];
+    const struct nest *nest = s->nest;
     const struct task *t = search_task(s);
     int64_t tile[MAX_SHAPE], now[MAX_SEARCH];
     memset(p, 0, sizeof *p);

@@ -170,6 +170,6 @@ bool parts_keep(const struct work *, const struct plan *, const struct task *, c
 bool counts_tokens(const struct edges *, int queue, int user);
 
 /* parts_ask.c */
-void parts_ask(struct work *, const struct moves *, int nest); /* a question */
+void parts_ask(struct work *, const struct moves *, struct nest *); /* a question */
 
 #endif

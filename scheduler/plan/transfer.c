@@ -54,7 +54,7 @@ struct slot slot_make(struct arena *a, const struct geom *g, const struct region
 }
 
 bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int dim, bool write) {
-    const struct home *h = &w->home[buffer];
+    const struct home *h = work_home(w, buffer);
     if (g->loose >> dim & 1)
         return g->fragment && h->extent[dim] >= w->p->buffer[buffer].extent[dim] + g->room[dim];
     if (h->tight >> dim & 1) return true;
@@ -73,7 +73,7 @@ static struct val steps_before(struct arena *a, const struct geom *g, const stru
 struct val home_offset(struct work *w, const struct view *v, const struct geom *g,
                        const struct region *r) {
     struct arena *a = &w->s->arena;
-    const struct home *h = &w->home[v->buffer];
+    const struct home *h = work_home(w, v->buffer);
     const int64_t *extent = w->p->buffer[v->of].extent;
     struct val sum = val_const(0);
     for (int i = g->ninner; i < g->n; i++) {
@@ -216,7 +216,7 @@ static int64_t tiles_begin(const struct work *w, const struct geom *g, const str
 static bool inner_dim(struct work *w, const struct view *v, const struct geom *g,
                       const struct region *r, bool fill, struct coord c, int64_t *stride,
                       struct box_dim *d) {
-    const struct home *h = &w->home[v->buffer];
+    const struct home *h = work_home(w, v->buffer);
     struct val n = val_const(c.mod);
     bool tight = c.dim >= 0 && v->dim[c.dim] >= 0 && h->tight >> v->dim[c.dim] & 1,
          partial = c.dim >= 0 && r->partial[c.dim];
@@ -256,7 +256,7 @@ static void outer_dim(struct work *w, const struct view *v, const struct geom *g
 bool box_make(struct work *w, const struct view *v, const struct geom *g, const struct slot *s,
               const struct region *r, bool fill, struct box *box) {
     const struct buffer *b = &w->p->buffer[v->of];
-    const struct home *h = &w->home[v->buffer];
+    const struct home *h = work_home(w, v->buffer);
     for (int d = 0; d < b->ndims; d++)
         if ((g->loose >> d & 1) && !home_is_even(h, v->dim[d])) return false;
     box->n = 0;
@@ -300,7 +300,7 @@ static bool region_fits(struct work *w, const struct moves *moves, const struct 
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
     struct box box;
     struct view v = view_plain(buffer);
-    int home = w->home[buffer].memory;
+    int home = work_home(w, buffer)->memory;
     if (!box_make(w, &v, &o->geom, &s, r, !write, &box)) return false;
     box.begins = tiles_begin(w, &o->geom, &v, NULL);
     return fit_box(w, moves, 0, write ? o->memory : home, write ? home : o->memory, &box, f);
@@ -424,7 +424,7 @@ static int64_t least_step(const struct task *t, int a) {
  * alignment? */
 static bool steps_aligned(const struct work *w, const struct task *t, const struct opnd *o,
                           const struct access *acc) {
-    const struct home *h = &w->home[acc->buffer];
+    const struct home *h = work_home(w, acc->buffer);
     int64_t size = (int64_t)type_size(o->decl->type);
     int64_t align = operand_align(w->m, o->decl, w->m->home, t->needle->bound);
     for (int k = 0; k < o->geom.n; k++) {
@@ -466,7 +466,7 @@ static bool home_has_coords(const struct work *w, const struct opnd *o, int buff
     for (int k = o->geom.ninner; k < o->geom.n; k++) {
         struct coord c = o->geom.at[k];
         if (c.dim >= 0 && b->extent[c.dim] > 1 &&
-            !home_stride(&w->home[buffer], b->ndims, c, &stride))
+            !home_stride(work_home(w, buffer), b->ndims, c, &stride))
             return false;
     }
     return true;
@@ -511,7 +511,7 @@ bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool writ
                     (dg->free_stride >= 0 || ranged ? !c.mod
                                                     : c.div == dg->weight && c.mod == dg->extent);
                 if (mine)
-                    ok = home_stride(&w->home[acc->buffer], w->p->buffer[acc->buffer].ndims, c,
+                    ok = home_stride(work_home(w, acc->buffer), w->p->buffer[acc->buffer].ndims, c,
                                      &stride);
             }
             ok = ok && (dg->free_stride >= 0 ? stride > 0 && walks_home(w, t, &probe, acc, dg)
@@ -526,11 +526,11 @@ bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool writ
         for (int d = 0; ok && d < w->p->buffer[acc->buffer].ndims; d++) {
             access_range(w->p, &w->p->stmt[t->stmt], acc, d, &lo, &hi);
             ok = lo >= 0 && hi < w->p->buffer[acc->buffer].extent[d] &&
-                 hi + overhang(w, t, acc, d) < w->home[acc->buffer].extent[d];
+                 hi + overhang(w, t, acc, d) < work_home(w, acc->buffer)->extent[d];
         }
         if (!ok || !home_has_coords(w, &probe, acc->buffer) || !steps_aligned(w, t, &probe, acc) ||
             (probe.zero_tail && !write &&
-             (!w->home[acc->buffer].packed || !padding_neutral(w, t, &probe, acc->buffer))))
+             (!work_home(w, acc->buffer)->packed || !padding_neutral(w, t, &probe, acc->buffer))))
             continue;
         *o = probe;
         return true;

@@ -10,6 +10,7 @@ struct copies;
 struct edges;
 struct follower;
 struct home;
+struct homes;
 struct joined;
 struct moves;
 struct nest;
@@ -19,6 +20,11 @@ struct search;
 struct task;
 struct uses;
 struct val;
+
+struct room { /* of searches that are over, for the next one */
+    struct search *unused;
+    struct copies *copies;
+};
 
 struct work {
     struct arena *arena; /* scratch, lives during the compilation */
@@ -36,7 +42,8 @@ struct work {
     int ntasks;
     int *task_of; /* for each statement: its task; -1: fallback, -2: executed by another as its init
                    */
-    struct home *home;  /* for each buffer */
+    struct home *home;  /* for each buffer: those that are decided */
+    struct homes *tried; /* a candidate's own, in their place (work_home); NULL */
     int *order, norder; /* statements in the order of execution */
     bool *in_prepare;   /* for each statement */
     int cap_buffers, cap_homes, cap_stmts, cap_tasks_of, cap_prepare, cap_order; /* rewrite.c */
@@ -64,15 +71,21 @@ struct work {
     double alone[MAX_QUEUES]; /* the least that the instructions of these take by themselves */
     struct known_searches *searches; /* that were made, for this nest or another (search_known.h) */
     struct effort *effort;           /* theirs */
-    struct search *unused;           /* room of those that are over */
+    struct room *room;
     struct copies *copies; /* of the nest being planned; NULL */
-    struct copies *copies_kept; /* the room for them */
     int64_t capacity[MAX_MEMORIES];
     uint64_t counts[MAX_QUEUES]; /* users for whom the syncs with the queue count tokens (counts_tokens) */
     /* The driver's answer: cycles of the nest alone with this plan, on the clock; negative: not known. */
-    double (*time)(const struct work *, const struct moves *, int nest, const struct plan *, int64_t *steps);
+    double (*time)(const struct work *, const struct moves *, const struct nest *, const struct plan *, int64_t *steps);
     struct joined *joined; /* statements that one instruction executes (join.c) */
 };
+
+/* The same for a candidate with homes of its own. */
+static inline struct work work_with(const struct work *w, struct homes *tried) {
+    struct work as = *w;
+    as.tried = tried;
+    return as;
+}
 
 /* That messages name. */
 static inline const char *work_file(const struct work *w) {

@@ -284,12 +284,13 @@ static void whole_beside(struct emitter *e, const struct access *made, const str
 static bool drain_beside(struct emitter *e, struct nodes *out, const struct task *t,
                          const struct opnd *o, struct held *h) {
     struct work *w = e->w;
-    for (const struct attachment *x = o->beside; x; x = x->next) {
+    for (const struct attachment *x = o->attached; x; x = x->next) {
         struct task by;
         struct opnd as;
         struct region r;
         struct nodes moves = {0};
         int completes;
+        if (x->side != STORES_TOO) continue;
         if (!finish_beside(w, t, o, x, &by, &as)) return false;
         const struct access *acc = &w->p->stmt[by.stmt].dst;
         region_here(e, &by, &as, acc, &r);

@@ -86,7 +86,7 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
     n->arg[mv->from_operand] =
         (struct arg){.place = t->fill ? home : local, .offset = val_sx(a, from)};
     n->arg[mv->to_operand] = (struct arg){.place = t->fill ? local : home, .offset = val_sx(a, to)};
-    if (!t->outer && t->o->attached[t->fill])
+    if (!t->outer && attached_at(t->o, t->fill))
         attached_issue(w, t->o, t->fill, f, t->part, t->turn, n);
     return n;
 }

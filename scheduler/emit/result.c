@@ -75,7 +75,7 @@ static bool start_value(struct emitter *e, struct nodes *out, int i, int d) {
     if (e->nest->init >= 0 && !tile_emit(e, &init, &w->task[e->nest->init], &e->held[i], NULL))
         return false;
     int sums = w->p->stmt[e->t->stmt].dst.buffer;
-    if (o->attached[true] &&
+    if (attached_at(o, FILLS) &&
         (!emit_transfer(w, e->moves, &init, sums, o, h, NULL, &h->whole, true) ||
          !load_ends(e, &init)))
         return false;
@@ -151,16 +151,16 @@ void result_load(struct emitter *e) {
     for (int i = 0; i < e->t->nops; i++) {
         const struct opnd *o = &e->t->op[i];
         const struct access *acc = o->writes ? task_access(w, e->t, o, true) : NULL;
+        const struct attachment *move = attached_at(o, FILLS);
         struct region r;
         int queue = -1;
-        if (!acc || o->where != IN_LOCAL ||
-            (!o->attached[true] && !nest_begins_at_home(e->w, e->nest, o)) ||
+        if (!acc || o->where != IN_LOCAL || (!move && !nest_begins_at_home(e->w, e->nest, o)) ||
             (e->nest->kept >> i & 1) || i == e->nest->given)
             continue;
         plan_region(w, &e->nest->plan, e->t, acc, &o->geom, e->nest->plan.hold[i].depth, &r);
         e->load_completes = -1;
-        if (o->attached[true])
-            queue = o->attached[true]->move.needle->in->queue;
+        if (move)
+            queue = move->move.needle->in->queue;
         else
             queue = transfer_queue(w, e->moves, acc->buffer, o, &r, true, e->held[i].fill_by,
                                    &e->load_completes);

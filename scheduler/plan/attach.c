@@ -14,16 +14,19 @@ struct stmt *attached_stmt(const struct work *w, const struct attachment *x) {
     return &w->p->stmt[w->task[x->task].stmt];
 }
 
-void attach(struct work *w, int task, const struct move *move, struct opnd *o, bool fill) {
-    struct attachment *x = arena_alloc(w->arena, sizeof *x);
-    *x = (struct attachment){.task = task, .move = *move};
-    o->attached[fill] = x;
+void attach(struct work *w, int task, const struct move *move, struct opnd *o,
+            enum attach_side side) {
+    struct attachment **at = &o->attached;
+    while (*at) at = &(*at)->next;
+    *at = arena_alloc(w->arena, sizeof **at);
+    **at = (struct attachment){.task = task, .side = side, .move = *move};
     w->task_of[w->task[task].stmt] = -2;
 }
 
 struct view attached_view(const struct work *w, const struct opnd *o, int buffer, bool fill) {
-    if (!o->attached[fill]) return view_plain(buffer);
-    const struct stmt *st = attached_stmt(w, o->attached[fill]);
+    const struct attachment *x = attached_at(o, fill);
+    if (!x) return view_plain(buffer);
+    const struct stmt *st = attached_stmt(w, x);
     if (!fill) return view_plain(st->dst.buffer);
     const struct access *from = &st->read[0];
     struct view v = {.of = st->dst.buffer, .buffer = from->buffer};
@@ -38,7 +41,7 @@ struct view attached_view(const struct work *w, const struct opnd *o, int buffer
 
 bool attached_fit(struct work *w, const struct opnd *o, const struct slot *s,
                   const struct region *r, bool fill, struct fit *fit) {
-    const struct attachment *x = o->attached[fill];
+    const struct attachment *x = attached_at(o, fill);
     struct view v = attached_view(w, o, -1, fill);
     struct moves one = {(struct move *)&x->move, 1};
     struct box box;
@@ -72,7 +75,7 @@ const char *attached_check(struct work *w, const struct task *t, const struct op
 void attached_issue(struct work *w, const struct opnd *o, bool fill, const struct fit *f,
                     const struct region *r, const struct val *turn, struct issue_node *n) {
     struct arena *a = &w->s->arena;
-    const struct task *t = &w->task[o->attached[fill]->task];
+    const struct task *t = &w->task[attached_at(o, fill)->task];
     const struct stmt *st = &w->p->stmt[t->stmt];
     const struct instr *in = f->move->needle->in;
     struct val at[MAX_DIMS];

@@ -5,24 +5,34 @@
 #include "mapper/mapper.h"
 #include "scheduler/schedule/schedule.h"
 #include "scheduler/plan/moves.h"
+#include "scheduler/plan/task.h"
 #include "scheduler/plan/val.h"
 
 struct fit;
-struct opnd;
 struct region;
 struct slot;
 struct stmt;
-struct task;
 struct view;
 
-struct attachment { /* a statement that a move executes on a result's way in or out; opnd.attached */
+/* Which copy of the operand the move is: its fill, the one that takes the result home, or one more of these. */
+enum attach_side { STORES, FILLS, STORES_TOO };
+
+struct attachment { /* a statement that a move executes on an operand's way in or out; opnd.attached */
     int task;
+    enum attach_side side;
     struct move move;
-    const struct attachment *next; /* of those that store beside the result itself */
+    struct attachment *next; /* of the operand */
 };
 
+/* The first that has this side; NULL. */
+static inline const struct attachment *attached_at(const struct opnd *o, enum attach_side side) {
+    const struct attachment *x = o->attached;
+    while (x && x->side != side) x = x->next;
+    return x;
+}
+
 /* attach.c; fill: on the way in */
-void attach(struct work *, int task, const struct move *, struct opnd *, bool fill);
+void attach(struct work *, int task, const struct move *, struct opnd *, enum attach_side); /* behind the others */
 struct stmt *attached_stmt(const struct work *, const struct attachment *);
 /* Where the elements lie that the operand's moves bring or take: of what is attached, else of the buffer. */
 struct view attached_view(const struct work *, const struct opnd *, int buffer, bool fill);

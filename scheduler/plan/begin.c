@@ -80,7 +80,7 @@ static bool adopt(struct work *w, int task, struct opnd *o, const struct task *u
         !queues_in_step(w->edges, mv.needle->in->queue, user->needle->in->queue))
         return false;
     if (!stmt_adopt(w, st, &st->dst, made, w->p->stmt[user->stmt].axes, NULL)) return false;
-    attach(w, task, &mv, o, true);
+    attach(w, task, &mv, o, FILLS);
     return true;
 }
 
@@ -124,19 +124,20 @@ bool begin_side(struct work *w, int user, struct opnd *o, int core) {
 /* What it reads gets the layout that the move wants: a temporary as its own, an argument in a copy.
  */
 bool begin_pack(struct work *w, const struct opnd *o) {
-    struct stmt *st = attached_stmt(w, o->attached[true]);
+    const struct attachment *x = attached_at(o, FILLS);
+    struct stmt *st = attached_stmt(w, x);
     struct access *from = &st->read[0];
     int buffer = from->buffer;
     const struct buffer *b = &w->p->buffer[buffer];
     struct geom g = o->geom;
     const struct access *made = &st->dst;
     for (int d = 0; d < b->ndims && d < w->p->buffer[made->buffer].ndims; d++)
-        for (int x = 0; x < w->p->naxes; x++)
-            if (access_coef(w->p, made, d, x) != access_coef(w->p, from, d, x)) return false;
+        for (int a = 0; a < w->p->naxes; a++)
+            if (access_coef(w->p, made, d, a) != access_coef(w->p, from, d, a)) return false;
     if (b->ndims != w->p->buffer[made->buffer].ndims || work_home(w, buffer)->locked) return false;
     if (b->role == ROLE_TEMP && !recur_carries(w, buffer)) {
         home_pack(w, buffer, &g);
         return true;
     }
-    return pack_argument(w, from, w->task[o->attached[true]->task].stmt, &g);
+    return pack_argument(w, from, w->task[x->task].stmt, &g);
 }

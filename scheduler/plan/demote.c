@@ -22,24 +22,19 @@ bool task_refuse(struct work *w, int stmt, const char *why) {
     return w->refused;
 }
 
-void attached_drop(struct work *w, struct task *t, bool fill, const char *why) {
-    for (int i = 0; i < t->nops; i++) {
-        const struct attachment *x = t->op[i].attached[fill];
-        t->op[i].attached[fill] = NULL;
-        if (!x) continue;
-        int n = fill ? 0 : t->nafter; /* what changes the sums on their way out stays with it */
-        t->nafter -= n;
-        for (int k = 0; k < n; k++) task_demote(w, t->after[k], why);
-        task_demote(w, x->task, why);
-    }
-}
-
-void beside_drop(struct work *w, struct task *t, const char *why) {
-    for (int i = 0; i < t->nops; i++) {
-        const struct attachment *x = t->op[i].beside;
-        t->op[i].beside = NULL;
-        for (; x; x = x->next) task_demote(w, x->task, why);
-    }
+void attached_drop(struct work *w, struct task *t, int side, const char *why) {
+    for (int i = 0; i < t->nops; i++)
+        for (struct attachment **at = &t->op[i].attached, *x; (x = *at) != NULL;) {
+            if (x->side != (enum attach_side)side) {
+                at = &x->next;
+                continue;
+            }
+            *at = x->next;
+            int n = side == STORES ? t->nafter : 0; /* what changes the sums stays with it */
+            t->nafter -= n;
+            for (int k = 0; k < n; k++) task_demote(w, t->after[k], why);
+            task_demote(w, x->task, why);
+        }
 }
 
 void task_demote(struct work *w, int task, const char *why) {
@@ -51,9 +46,9 @@ void task_demote(struct work *w, int task, const char *why) {
     w->task_of[t->stmt] = -1;
     if (t->init >= 0) w->task_of[t->init] = -1;
     join_drop(w, t->stmt);
-    attached_drop(w, t, false, "the reduction that it finishes is not there");
-    beside_drop(w, t, "what it stores is not made by an instruction");
-    attached_drop(w, t, true, "the reduction that it starts is not there");
+    attached_drop(w, t, STORES, "the reduction that it finishes is not there");
+    attached_drop(w, t, STORES_TOO, "what it stores is not made by an instruction");
+    attached_drop(w, t, FILLS, "the reduction that it starts is not there");
     if (w->refused) return; /* all of it is done again */
     if (w->fallback >= 0 && w->options && w->options->left)
         left_add(w->options->left,

@@ -53,13 +53,9 @@ static void share_all(struct due *d, int user, int task) {
     const struct task *t = &d->w->task[task];
     share_stmt(d, user, t->stmt);
     share_stmt(d, user, t->init);
-    for (int i = 0; i < t->nops; i++) {
-        for (int fill = 0; fill < 2; fill++)
-            if (t->op[i].attached[fill])
-                share_stmt(d, user, d->w->task[t->op[i].attached[fill]->task].stmt);
-        for (const struct attachment *x = t->op[i].beside; x; x = x->next)
+    for (int i = 0; i < t->nops; i++)
+        for (const struct attachment *x = t->op[i].attached; x; x = x->next)
             share_stmt(d, user, d->w->task[x->task].stmt);
-    }
     for (int i = 0; i < t->nafter; i++) share_all(d, user, t->after[i]);
 }
 
@@ -76,13 +72,9 @@ static void mark(struct due *d, int buffer) {
 static void written(const struct work *w, const struct task *t, struct arena *a, struct list *out) {
     const struct stmt *st = w->p->stmt;
     add(a, out, st[t->stmt].dst.buffer);
-    for (int i = 0; i < t->nops; i++) {
-        for (int fill = 0; fill < 2; fill++)
-            if (t->op[i].attached[fill])
-                add(a, out, attached_stmt(w, t->op[i].attached[fill])->dst.buffer);
-        for (const struct attachment *x = t->op[i].beside; x; x = x->next)
+    for (int i = 0; i < t->nops; i++)
+        for (const struct attachment *x = t->op[i].attached; x; x = x->next)
             add(a, out, attached_stmt(w, x)->dst.buffer);
-    }
     for (int i = 0; i < t->nafter; i++) written(w, &w->task[t->after[i]], a, out);
 }
 

@@ -51,9 +51,10 @@ static bool same_element(const struct program *p, const struct access *a, uint64
 
 static bool read_elsewhere(const struct work *w, int buffer, int core, int finish) {
     int zero = w->task[core].init;
-    for (int k = 0; k < w->task[core].nops; k++)
-        if (w->task[core].op[k].attached[true])
-            zero = w->task[w->task[core].op[k].attached[true]->task].stmt;
+    for (int k = 0; k < w->task[core].nops; k++) {
+        const struct attachment *x = attached_at(&w->task[core].op[k], FILLS);
+        if (x) zero = w->task[x->task].stmt;
+    }
     for (int i = 0; i < w->norder; i++) {
         int s = w->order[i];
         if (s != finish && stmt_reads(&w->p->stmt[s], buffer)) return true;
@@ -95,16 +96,18 @@ bool finish_beside(struct work *w, const struct task *t, const struct opnd *made
     *by = *t;
     *as = *made;
     by->stmt = w->task[x->task].stmt;
-    as->attached[false] = x;
-    as->beside = NULL;
+    as->attached = arena_copy(w->arena, x, sizeof *x);
+    as->attached->side = STORES;
+    as->attached->next = NULL;
     as->read = -1;
     return geom_alike(w, t, made, by, as);
 }
 
 const char *finish_beside_check(struct work *w, const struct task *t, const struct opnd *made) {
-    for (const struct attachment *x = made->beside; x; x = x->next) {
+    for (const struct attachment *x = made->attached; x; x = x->next) {
         struct task by;
         struct opnd as;
+        if (x->side != STORES_TOO) continue;
         if (!finish_beside(w, t, made, x, &by, &as))
             return "it stores elements elsewhere than its source counts them";
         const char *why = attached_check(w, &by, &as, false);
@@ -118,17 +121,13 @@ static const char *link_beside(struct work *w, int maker, struct opnd *made, int
                                const struct move *move) {
     struct task by, *t = &w->task[maker];
     struct opnd as;
-    struct attachment *x = arena_alloc(w->arena, sizeof *x);
-    const struct attachment **at = &made->beside;
-    *x = (struct attachment){.task = finish, .move = *move};
-    if (t->reductions || made->attached[false]) return "others use what it stores, too";
+    struct attachment x = {.task = finish, .move = *move};
+    if (t->reductions || attached_at(made, STORES)) return "others use what it stores, too";
     if (!may_store_early(w, t->stmt, w->task[finish].stmt))
         return "what it writes is used between it and its source";
-    if (!geom_make(w, t, made) || !finish_beside(w, t, made, x, &by, &as))
+    if (!geom_make(w, t, made) || !finish_beside(w, t, made, &x, &by, &as))
         return "it stores elements elsewhere than its source counts them";
-    while (*at) at = (const struct attachment **)&(*at)->next;
-    *at = x;
-    w->task_of[w->task[finish].stmt] = -2;
+    attach(w, finish, move, made, STORES_TOO);
     return NULL;
 }
 
@@ -159,7 +158,7 @@ static const char *link(struct work *w, int finish) {
         return link_beside(w, core, made, finish, &mv);
     if (!same_element(w->p, &st->read[0], st->axes, &st->dst))
         return "it stores elements elsewhere than the reduction counts them";
-    attach(w, finish, &mv, made, false);
+    attach(w, finish, &mv, made, STORES);
     follow_keep(w, core, chain, n);
     return NULL;
 }

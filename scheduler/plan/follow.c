@@ -151,9 +151,9 @@ const char *follow_check(struct work *w, const struct moves *moves, struct task 
             if (!geom_make(w, t, o))
                 return "the index of what changes it does not follow the needle's axes";
             const char *why = NULL;
-            if (o->writes || (!o->attached[true] && operand_fits(w, moves, t, o, false, &why)))
+            if (o->writes || (!attached_at(o, FILLS) && operand_fits(w, moves, t, o, false, &why)))
                 continue;
-            if (!o->attached[true]) return why ? why : "no move brings what it is changed by";
+            if (!attached_at(o, FILLS)) return why ? why : "no move brings what it is changed by";
             if (!attached_check(w, t, o, true)) continue;
             *changed = true;
             return begin_pack(w, o) ? NULL : "no move brings what it is changed by";

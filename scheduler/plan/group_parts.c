@@ -15,7 +15,8 @@ static bool nest_may(const struct work *w, const struct nest *n) {
     for (int i = 0; i < nest_ntasks(n); i++) {
         const struct task *t = &w->task[nest_task(n, i)];
         for (int o = 0; o < t->nops; o++)
-            if (t->op[o].attached[false] || t->op[o].beside) return false;
+            for (const struct attachment *x = t->op[o].attached; x; x = x->next)
+                if (x->side != FILLS) return false;
     }
     return n->core < 0 || !join_has(w, w->task[n->core].stmt);
 }

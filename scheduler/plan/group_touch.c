@@ -22,8 +22,8 @@ static void touch_task(struct work *w, struct draft *d, int member, int task) {
     touch_stmt(w, d, member, t->stmt);
     if (t->init >= 0) touch_stmt(w, d, member, t->init);
     for (int i = 0; i < t->nops; i++)
-        if (t->op[i].attached[true])
-            touch_stmt(w, d, member, w->task[t->op[i].attached[true]->task].stmt);
+        for (const struct attachment *x = t->op[i].attached; x; x = x->next)
+            if (x->side == FILLS) touch_stmt(w, d, member, w->task[x->task].stmt);
 }
 
 void draft_touch(struct work *w, struct draft *d, int member) {

@@ -67,7 +67,7 @@ static const char *repair_write(struct work *w, int task, int i, const char *why
 }
 
 static bool filled_from_home(const struct work *w, const struct task *t, const struct opnd *o) {
-    if (!o->accumulates || t->init >= 0 || o->attached[true]) return false;
+    if (!o->accumulates || t->init >= 0 || attached_at(o, FILLS)) return false;
     int b = w->p->stmt[t->stmt].dst.buffer;
     for (int s = 0; s < w->p->nstmts; s++)
         if (w->task_of[s] >= 0 && s != t->stmt && w->p->stmt[s].dst.buffer == b &&
@@ -188,8 +188,8 @@ static void leave_padding(struct work *w, const struct moves *moves, const struc
     struct work as = work_with(w, &tight);
     struct opnd probe = *o;
     const char *why;
-    if (!h->packed || h->tight || h->is_tile || o->plain || o->attached[0] || o->attached[1] ||
-        (o->writes && o->read >= 0) || users(w, buffer) != 1 ||
+    if (!h->packed || h->tight || h->is_tile || o->plain || attached_at(o, STORES) ||
+        attached_at(o, FILLS) || (o->writes && o->read >= 0) || users(w, buffer) != 1 ||
         w->p->buffer[buffer].role != ROLE_TEMP)
         return;
     double before = moved_at(w, moves, t, o, buffer, write);
@@ -235,8 +235,8 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         *changed = true;
         if (route_plain(w, moves, t, o)) return NULL;
         if (o->writes) {
-            attached_drop(w, t, false, "its result's index does not follow the needle's axes");
-            attached_drop(w, t, true,
+            attached_drop(w, t, STORES, "its result's index does not follow the needle's axes");
+            attached_drop(w, t, FILLS,
                           "the index of what it starts does not follow the needle's axes");
         }
         if (o->by_axes || (o->writes && o->read >= 0))
@@ -249,13 +249,13 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
     }
     if (only_copies(w, t) && mostly_padding(w, t, o))
         return "its home would be padding for the most part";
-    if (o->attached[true] && (why = attached_check(w, t, o, true))) {
-        attached_drop(w, t, true, why);
+    if (attached_at(o, FILLS) && (why = attached_check(w, t, o, true))) {
+        attached_drop(w, t, FILLS, why);
         *changed = true;
         return NULL;
     }
     if ((why = finish_beside_check(w, t, o))) {
-        beside_drop(w, t, why);
+        attached_drop(w, t, STORES_TOO, why);
         *changed = true;
         return NULL;
     }
@@ -283,8 +283,8 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         if (!write && (route_plain(w, moves, t, now) || comes_single(w, moves, t, now)))
             return NULL;
         if (++now->repairs > 3) {
-            if (!write || !now->attached[false]) return why;
-            attached_drop(w, t, false, why);
+            if (!write || !attached_at(now, STORES)) return why;
+            attached_drop(w, t, STORES, why);
             now->repairs = 0;
             return NULL;
         }
@@ -333,7 +333,7 @@ bool layouts_decide(struct work *w, const struct moves *moves) {
         bool changed = false;
         const char *why = check_task(w, moves, task, &changed);
         if (!why && !changed && (why = follow_check(w, moves, &w->task[task], &changed))) {
-            attached_drop(w, &w->task[task], false, why);
+            attached_drop(w, &w->task[task], STORES, why);
             changed = true;
             why = NULL;
         }

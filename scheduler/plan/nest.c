@@ -1,5 +1,6 @@
 /* Questions about one nest: whether a buffer leaves it, which operands of its chain need a copy,
  * how large the grains of the chain are. */
+#include "scheduler/plan/attach.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/recur.h"
@@ -45,7 +46,7 @@ static bool is_finished(const struct work *w, const struct nest *n, int buffer) 
     int maker = nest_maker(w, n, buffer);
     if (maker < 0 || maker == n->core) return false;
     for (int k = 0; k < w->task[maker].nops; k++)
-        if (w->task[maker].op[k].attached[false]) return true;
+        if (attached_at(&w->task[maker].op[k], STORES)) return true;
     return false;
 }
 
@@ -65,7 +66,7 @@ bool needs_home(const struct work *w, const struct nest *n, int buffer) {
 
 bool nest_begins_at_home(const struct work *w, const struct nest *n, const struct opnd *o) {
     return o->read >= 0 ||
-           (o->accumulates && w->task[n->core].init < 0 && n->init < 0 && !o->attached[true]);
+           (o->accumulates && w->task[n->core].init < 0 && n->init < 0 && !attached_at(o, FILLS));
 }
 
 int64_t nest_room(const struct work *w, const struct nest *n, int memory) {

@@ -155,10 +155,8 @@ static void put_route(struct writer *k, const struct route *r) {
 }
 
 static void put_attached(struct writer *k, const struct attachment *f) {
-    const struct move *m = f ? &f->move : NULL;
-    put(k, f != NULL);
-    if (!f) return;
-    PUT(k, m->instr, m->from_operand, m->to_operand);
+    const struct move *m = &f->move;
+    PUT(k, f->side, m->instr, m->from_operand, m->to_operand);
     put_stmt(k, &k->w->p->stmt[k->w->task[f->task].stmt]);
 }
 
@@ -172,9 +170,8 @@ static void put_operand(struct writer *k, const struct opnd *o) {
     put_route(k, &o->in);
     put_route(k, &o->out);
     for (int x = 0; x < MAX_NEEDLE; x++) put(k, o->alone_dim[x]);
-    put_attached(k, o->attached[false]);
-    put_attached(k, o->attached[true]);
-    for (const struct attachment *x = o->beside; x; x = x->next) put_attached(k, x);
+    for (const struct attachment *x = o->attached; x; x = x->next) put_attached(k, x);
+    put(k, -1);
     PUT(k, o->quantum, (int64_t)o->firsts, o->order, o->align);
     for (int way = 0; way < 2; way++)
         for (const struct opnd *far = way ? o->to : o->from; far; far = way ? far->to : far->from) {

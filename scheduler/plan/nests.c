@@ -30,12 +30,9 @@ static bool same_inner(const struct geom *a, const struct geom *b) {
 static void rename_task(struct work *w, struct task *t, const int *map) {
     join_rename(w, t->stmt, map);
     stmt_rename(w->p, &w->p->stmt[t->stmt], map);
-    for (int i = 0; i < t->nops; i++) {
-        if (t->op[i].attached[false])
-            stmt_rename(w->p, attached_stmt(w, t->op[i].attached[false]), map);
-        for (const struct attachment *x = t->op[i].beside; x; x = x->next)
+    for (int i = 0; i < t->nops; i++)
+        for (const struct attachment *x = t->op[i].attached; x; x = x->next)
             stmt_rename(w->p, attached_stmt(w, x), map);
-    }
     for (int x = 0; x < t->needle->nx; x++)
         if (t->axis[x] >= 0) t->axis[x] = map[t->axis[x]];
     uint64_t reductions = 0;
@@ -69,12 +66,6 @@ bool nest_unify(const struct work *w, int maker, int core, int read, int *map) {
     return true;
 }
 
-static void rename_begins(struct work *w, const struct task *t, const int *map) {
-    for (int i = 0; i < t->nops; i++)
-        if (t->op[i].attached[true])
-            stmt_rename(w->p, attached_stmt(w, t->op[i].attached[true]), map);
-}
-
 static void add_grain(const struct work *w, struct nest *n, const struct task *t) {
     for (int a = 0; a < MAX_AXES; a++) {
         struct grain *g = &n->grain[a];
@@ -98,12 +89,8 @@ void nest_rename(struct work *w, struct nest *n, const int *map) {
     find_grains(w, n);
     if (zero >= 0) stmt_rename(w->p, &w->p->stmt[zero], map);
     if (n->core < 0) return;
-    struct task *t = &w->task[n->core];
-    rename_begins(w, t, map);
-    for (int i = 0; i < t->nafter; i++) {
-        rename_begins(w, &w->task[t->after[i]], map);
-        rename_task(w, &w->task[t->after[i]], map);
-    }
+    const struct task *t = &w->task[n->core];
+    for (int i = 0; i < t->nafter; i++) rename_task(w, &w->task[t->after[i]], map);
 }
 
 /* A fixed extent on one side must be the other's too: they share the loops over grains. map: from
@@ -238,12 +225,9 @@ static bool spoils(const struct work *w, const struct nest *n, const struct task
 /* So do the moves that compute and store its result, too. */
 static bool moves_behind(const struct work *w, const struct nest *n, const struct task *t,
                          const int *map) {
-    for (int i = 0; i < t->nops; i++) {
-        const struct attachment *x = t->op[i].attached[false];
-        if (x && !writes_behind(w, n, attached_stmt(w, x), map)) return false;
-        for (x = t->op[i].beside; x; x = x->next)
-            if (!writes_behind(w, n, attached_stmt(w, x), map)) return false;
-    }
+    for (int i = 0; i < t->nops; i++)
+        for (const struct attachment *x = t->op[i].attached; x; x = x->next)
+            if (x->side != FILLS && !writes_behind(w, n, attached_stmt(w, x), map)) return false;
     return true;
 }
 

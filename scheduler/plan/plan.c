@@ -260,7 +260,7 @@ static bool spills_in_step(const struct pricing *c, const struct task *t, const 
     int exec = t->needle->in->queue;
     if (h->slots > 1 || t->needle->in->completes >= 0) return false;
     for (int i = 0; i < t->nops; i++)
-        if (t->op[i].attached[false]) return false; /* nobody brings partial sums home */
+        if (attached_at(&t->op[i], STORES)) return false; /* nobody brings partial sums home */
     if (edge_find(c->w->edges, in->queue, in->completes, exec).kind != EDGE_FREE) return false;
     return !c->nest->nchain ||
            edge_find(c->w->edges, out->queue, out->completes, exec).kind == EDGE_FREE;
@@ -392,7 +392,8 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
         if (o->writes && t->nafter && (blocks > 1 || !follow_price(c, t, &c->plan->hold[i])))
             return false;
-        if (o->attached[true] && (blocks > 1 || !price_start(c, t, o, acc, c->plan->hold[i].depth)))
+        if (attached_at(o, FILLS) &&
+            (blocks > 1 || !price_start(c, t, o, acc, c->plan->hold[i].depth)))
             return false;
         if (load && blocks > 1 && !price_blocks(c, t, o, &c->plan->hold[i], blocks)) return false;
         if (!load && blocks > 1 && !price_spills(c, t, o, &c->plan->hold[i], blocks)) return false;

@@ -147,7 +147,7 @@ bool copy_fit(struct work *w, const struct moves *moves, int buffer, const struc
     struct box box;
     const struct opnd *outer = !far ? NULL : fill ? o->from : o->to;
     int from = outer ? outer->memory : work_home(w, buffer)->memory, to = o->memory;
-    if (!outer && o->attached[fill]) return attached_fit(w, o, s, r, fill, f);
+    if (!outer && attached_at(o, fill)) return attached_fit(w, o, s, r, fill, f);
     struct view home = view_plain(buffer);
     bool ok = outer ? box_between(&outer->geom, far, &o->geom, s, fill, r, &w->s->arena,
                                   w->p->buffer[buffer].type, &box)
@@ -211,7 +211,7 @@ static enum type stored(const struct work *w, const struct task *t, const struct
 static bool pick(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o,
                  bool write, double *cost, const char **why) {
     *cost = 0;
-    if (write && o->attached[false]) return !(*why = attached_check(w, t, o, false));
+    if (write && attached_at(o, STORES)) return !(*why = attached_check(w, t, o, false));
     struct route found[MAX_ROUTES], *mine = write ? &o->out : &o->in;
     const char *first = NULL;
     int n = routes_find(w, moves, o, stored(w, t, o, write), write, found);
@@ -331,7 +331,7 @@ bool route_turned(struct work *w, const struct moves *moves, const struct task *
                   bool write) {
     struct opnd probe = *o;
     if (o->turned || o->spaced || o->where != IN_LOCAL || o->form.fragment ||
-        (write ? o->attached[false] != NULL : o->read < 0) ||
+        (write ? attached_at(o, STORES) != NULL : o->read < 0) ||
         packed_fits(w, moves, t, &probe, write))
         return false;
     for (int k = 1; k < o->geom.ninner; k++) {
@@ -347,7 +347,7 @@ bool route_spaced(struct work *w, const struct moves *moves, const struct task *
                   bool write) {
     struct opnd probe = *o;
     if (o->spaced || o->where != IN_LOCAL || o->form.fragment ||
-        (write ? o->attached[false] != NULL : o->read < 0) ||
+        (write ? attached_at(o, STORES) != NULL : o->read < 0) ||
         packed_fits(w, moves, t, &probe, write))
         return false;
     for (probe.spaced = probe.geom.ninner; probe.spaced > 0; probe.spaced--) {
@@ -480,7 +480,7 @@ void routes_decide(struct work *w, const struct moves *moves) {
                 ask(w, moves, &w->task[task], o, false);
                 find_firsts(w, moves, &w->task[task], o);
             }
-            if (o->writes && !o->attached[false]) {
+            if (o->writes && !attached_at(o, STORES)) {
                 ask(w, moves, &w->task[task], o, true);
                 find_order(w, moves, &w->task[task], o);
             }

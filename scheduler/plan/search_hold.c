@@ -1,4 +1,5 @@
 /* Residency: at which depth each operand's copy is filled, and in how many slots. */
+#include "scheduler/plan/attach.h"
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/geom.h"
@@ -332,7 +333,7 @@ static bool transfers(const struct search *s, const struct plan *p, const struct
                       bool fill) {
     const struct nest *n = s->nest;
     if (o->where != IN_LOCAL || o->in.n || o->out.n) return false;
-    if (!fill) return o->writes && !n->nchain && !o->attached[false];
+    if (!fill) return o->writes && !n->nchain && !attached_at(o, STORES);
     if (o->writes && plan_blocks(s->w, p, search_task(s), p->depth_out) > 1) return true;
     return nest_begins_at_home(s->w, n, o);
 }

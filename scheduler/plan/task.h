@@ -33,8 +33,7 @@ struct opnd {
     int alone_dim[MAX_NEEDLE]; /* buffer dimension made for a needle axis that stands alone; -1 */
     bool by_axes,
         expand; /* already a copy indexed by axes; by those too that do not move the buffer */
-    const struct attachment *attached[2]; /* [fill] the move that computes while it brings a sum what it starts with, [false] the result home; NULL */
-    const struct attachment *beside; /* of an elementwise result: moves that compute and store it too, first to last */
+    struct attachment *attached; /* moves that compute while they bring it or take it home (attach.h) */
     bool padded;     /* its buffer was copied with what lies outside */
     bool single;     /* of what stands alone, fills bring the first element */
     int repairs;
@@ -77,8 +76,8 @@ bool tasks_make(struct work *);
 void task_demote(struct work *, int task, const char *why); /* the fallback runs it */
 /* A schedule cannot be made with this statement as it is mapped. True: it can be mapped otherwise, and this cover is given up; stmt may be -1. */
 bool task_refuse(struct work *, int stmt, const char *why);
-void beside_drop(struct work *, struct task *, const char *why); /* what stores its result too */
-void attached_drop(struct work *, struct task *, bool fill, const char *why); /* what starts it, or follows and finishes it, has to be executed otherwise */
+/* What starts it, stores its result too, or follows and finishes it (enum attach_side) has to be executed otherwise. */
+void attached_drop(struct work *, struct task *, int side, const char *why);
 
 double sizes_rounded(int64_t extent, int64_t tile); /* padded to whole tiles, over the extent */
 /* Cycles for each step of the needle's axis where tiles are so long, over those where they are as

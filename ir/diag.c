@@ -70,6 +70,26 @@ static const char *line_of(struct diags *d, const struct source *s, size_t offse
     return line;
 }
 
+void diags_origin(struct diags *d, const char *file, const char *const *line, int lines) {
+    const char **copy = arena_array(&d->arena, (size_t)lines, sizeof *copy);
+    for (int k = 0; k < lines; k++)
+        copy[k] = k && line[k] == line[k - 1] ? copy[k - 1]
+                  : line[k]                   ? arena_strdup(&d->arena, line[k])
+                                              : NULL;
+    d->origin = (struct diag_origin){arena_strdup(&d->arena, file), copy, lines};
+}
+
+/* True where the message says what its line was made from, instead of the line. */
+static bool name_origin(struct diags *d, struct diag *g) {
+    const struct diag_origin *o = &d->origin;
+    if (!o->file || !g->file || g->line < 1 || g->line > o->lines || !o->line[g->line - 1] ||
+        strcmp(o->file, g->file) != 0)
+        return false;
+    g->text = arena_printf(&d->arena, "%s: %s", o->line[g->line - 1], g->text);
+    g->line = g->col = 0;
+    return true;
+}
+
 void diag_at(struct diags *d, const struct source *s, size_t offset, const char *fmt, ...) {
     struct diag *g = diag_new(d, false);
     if (!g) return;
@@ -80,7 +100,7 @@ void diag_at(struct diags *d, const struct source *s, size_t offset, const char 
     g->file = s->file ? arena_strdup(&d->arena, s->file) : NULL;
     if (!s->text) return;
     source_place(s, offset, &g->line, &g->col);
-    g->source_line = line_of(d, s, offset);
+    if (!name_origin(d, g)) g->source_line = line_of(d, s, offset);
 }
 
 static void diag_place(struct diags *d, bool warning, const char *file, int line, int col,
@@ -91,6 +111,7 @@ static void diag_place(struct diags *d, bool warning, const char *file, int line
     g->file = file ? arena_strdup(&d->arena, file) : NULL;
     g->line = line;
     g->col = col;
+    name_origin(d, g);
 }
 
 void diag_line(struct diags *d, const char *file, int line, int col, const char *fmt, ...) {
@@ -126,8 +147,8 @@ void diags_text(const struct diags *d, struct text *t) {
         if (g->file) text_printf(t, "%s:", g->file);
         if (g->line) text_printf(t, "%d:", g->line);
         if (g->line && g->col) text_printf(t, "%d:", g->col);
-        text_printf(t, "%s%s: %s\n", g->file || g->line ? " " : "", g->warning ? "warning" : "error",
-                    g->text);
+        text_printf(t, "%s%s: %s\n", g->file || g->line ? " " : "",
+                    g->warning ? "warning" : "error", g->text);
         if (g->source_line) caret_text(g, t);
         kept_errors += !g->warning;
     }

@@ -16,6 +16,13 @@ struct source {
     int line0, col0;   /* 1-based place of text[0]; col0 applies to the first line only */
 };
 
+/* What each line of a text was made from ("node 'conv1' (Conv)", or NULL), where nobody wrote the text: a model's kernel. */
+struct diag_origin {
+    const char *file;
+    const char *const *line; /* [lines] */
+    int lines;
+};
+
 struct diag {
     const char *file;
     int line, col;           /* 1-based; 0: not known */
@@ -29,6 +36,7 @@ struct diags {
     struct diag *at;
     int n, cap, errors;      /* errors: those that are not warnings; at most 100 are kept */
     bool exhausted;          /* one of them: there is no room left on a disk */
+    struct diag_origin origin;
 };
 
 void diags_init(struct diags *);
@@ -39,6 +47,8 @@ void diag_line(struct diags *, const char *file, int line, int col, const char *
     __attribute__((format(printf, 5, 6)));
 void diag_warn(struct diags *, const char *file, int line, int col, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+/* From here on messages about lines of `file` name what these were made from, and no line. Copies. */
+void diags_origin(struct diags *, const char *file, const char *const *line, int lines);
 void source_place(const struct source *, size_t offset, int *line, int *col);
 void diags_text(const struct diags *, struct text *); /* file:line:col: error: text, the line, a caret */
 void diags_print(const struct diags *, FILE *);       /* the same */

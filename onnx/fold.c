@@ -51,6 +51,7 @@ static struct import alone(struct import *im) {
         out->buffer = name_unique(&sub, "y");
         name_put(im->arena, &sub.result, im->node->output[k], out);
     }
+    kernel_node(&sub);
     return sub;
 }
 

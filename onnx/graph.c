@@ -210,6 +210,7 @@ static bool reads_halves(struct import *im) {
 static bool lower_node(struct import *im, const struct name_table *maker) {
     const Onnx__NodeProto *node = im->node;
     count_kind(im);
+    kernel_node(im);
     im->attribute_used = arena_array(im->arena, node->n_attribute, sizeof(bool));
     axes_release(im);
     const char *name = node->op_type ? node->op_type : "";

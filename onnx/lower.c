@@ -88,6 +88,12 @@ const char *name_unique(struct import *im, const char *wanted) {
 
 /* ---- the node ---- */
 
+const char *node_shown(struct import *im) {
+    const char *name = im->node->name;
+    return name && *name ? arena_printf(im->arena, "node '%s'", name_shown(im->arena, name))
+                         : arena_printf(im->arena, "node %d", im->node_index);
+}
+
 bool node_fail(struct import *im, const char *fmt, ...) {
     va_list args;
     char text[512];
@@ -96,12 +102,8 @@ bool node_fail(struct import *im, const char *fmt, ...) {
     va_end(args);
     const Onnx__NodeProto *n = im->node;
     const char *op = n->op_type && *n->op_type ? name_shown(im->arena, n->op_type) : "no operator";
-    if (n->name && *n->name)
-        diag_line(im->diags, im->path, 0, 0, "node '%s' (%s, opset %" PRId64 "): %s",
-                  name_shown(im->arena, n->name), op, im->opset, text);
-    else
-        diag_line(im->diags, im->path, 0, 0, "node %d (%s, opset %" PRId64 "): %s", im->node_index,
-                  op, im->opset, text);
+    diag_line(im->diags, im->path, 0, 0, "%s (%s, opset %" PRId64 "): %s", node_shown(im), op,
+              im->opset, text);
     return false;
 }
 
@@ -352,10 +354,11 @@ bool tensor_fits_output(struct import *im, const struct tensor *t) {
         if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
             same = dim->dim_value == t->extent[d] || dim->dim_value == -1;
     }
-    return same ||
-           node_fail(im,
-                     "its result '%s' is %s, but the graph declares its output of another shape",
-                     name_shown(im->arena, t->name), shape_text(im->arena, t->ndims, t->extent));
+    if (!same && !im->folding)
+        diag_warn(im->diags, im->path, 0, 0,
+                  "output '%s' is %s, though the graph declares another shape",
+                  name_shown(im->arena, t->name), shape_text(im->arena, t->ndims, t->extent));
+    return true;
 }
 
 struct tensor *node_result(struct import *im, enum type type, int ndims, const int64_t *extent) {

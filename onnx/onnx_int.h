@@ -56,6 +56,15 @@ struct import_const {
     const void *data;
 };
 
+/* Where the statements of a node begin. */
+struct text_marks {
+    size_t body, first;
+};
+struct import_origin {
+    struct text_marks from;
+    const char *node; /* "node 'conv1' (Conv)" */
+};
+
 struct graph_output {
     const Onnx__ValueInfoProto *info;
     const char *buffer;
@@ -82,6 +91,8 @@ struct import {
     struct onnx_kind **kind; /* of the nodes lowered so far; now: of this one, or NULL */
     struct onnx_kind *now;
     int nkinds, kind_cap;
+    struct import_origin *origin; /* of the nodes, in their order */
+    int norigins, origin_cap;
     struct name_table kinds;   /* by name */
     struct name_table made_by; /* buffer -> kind */
     int empty_input;      /* an empty one whose elements were asked for; -1 */
@@ -93,6 +104,8 @@ char *name_shown(struct arena *, const char *); /* for messages: printable, not 
 /* an identifier that nothing else has */
 const char *name_unique(struct import *, const char *wanted);
 
+/* "node 'conv1'", or its number */
+const char *node_shown(struct import *);
 /* Reports "node 'conv1' (Conv, opset 15): ..."; false */
 bool node_fail(struct import *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -104,9 +117,6 @@ struct tensor *node_input(struct import *, int k);
 bool node_wants(const struct import *, int k); /* somebody may read its k-th result */
 /* Where the node's results have no elements, its statements since `from` are taken back. False after reporting one that has some,
  * beside temporaries that have none. */
-struct text_marks {
-    size_t body, first;
-};
 bool node_empties(struct import *, struct text_marks from);
 /* Input k as a list of integers, which must be known when compiling. *out NULL: not given */
 bool node_list(struct import *, const char *name, int k, const int64_t **out, int *n);
@@ -342,7 +352,11 @@ bool standard_domain(const char *domain);
     X(Binarizer, 1, 1, ml_binarizer) X(LinearRegressor, 1, 1, ml_linear_regressor) \
     X(LinearClassifier, 1, 1, ml_linear_classifier) \
     X(TreeEnsembleRegressor, 1, 1, ml_tree_regressor) \
-    X(TreeEnsembleClassifier, 1, 1, ml_tree_classifier)
+    X(TreeEnsembleClassifier, 1, 1, ml_tree_classifier) X(TreeEnsemble, 1, 1, ml_tree_ensemble) \
+    X(LabelEncoder, 1, 1, ml_label_encoder) X(Imputer, 1, 1, ml_imputer) \
+    X(ArrayFeatureExtractor, 2, 2, ml_array_feature_extractor) \
+    X(FeatureVectorizer, 1, -1, ml_feature_vectorizer) X(OneHotEncoder, 1, 1, ml_one_hot) \
+    X(SVMRegressor, 1, 1, ml_svm_regressor)
 /* clang-format on */
 
 struct formula;
@@ -367,6 +381,7 @@ bool node_folds(struct import *);
 bool node_fold(struct import *, const struct op_entry *, const struct formula *);
 
 /* kernel.c */
+void kernel_node(struct import *); /* what is emitted from here on belongs to the node */
 char *kernel_text(struct import *, const char *name); /* in the arena */
 /* Parsed and bound; for each of its buffers the data of constants. NULL after reporting. The caller
  * frees it with program_free. */

@@ -22,14 +22,39 @@ bool ml_floats(struct import *im, const char *name, const float **out, int *n) {
     return true;
 }
 
-struct tensor *ml_features(struct import *im) {
+bool ml_tensor(struct import *im, const char *name, struct tensor *out, int *n) {
+    const Onnx__AttributeProto *a = attribute_find(im, name);
+    *n = 0;
+    if (!a) return true;
+    if (!a->t) return node_fail(im, "the attribute '%s' is not a tensor", name);
+    if (!tensor_from_proto(im->arena, im->path, name, a->t, out, im->diags)) return false;
+    if (out->ndims > 1 || !out->data || out->elements > MAX_COUNT)
+        return node_fail(im, "the attribute '%s' is not a list", name);
+    *n = (int)out->elements;
+    return true;
+}
+
+bool ml_numbers(struct import *im, const char *name, const double **out, int *n) {
+    const float *floats;
+    struct tensor list;
+    if (!ml_floats(im, name, &floats, n)) return false;
+    bool wide = !floats;
+    if (wide && !ml_tensor(im, arena_printf(im->arena, "%s_as_tensor", name), &list, n))
+        return false;
+    double *numbers = arena_array(im->arena, (size_t)*n + 1, sizeof *numbers);
+    for (int i = 0; i < *n; i++) numbers[i] = wide ? tensor_float(&list, i) : (double)floats[i];
+    *out = numbers;
+    return true;
+}
+
+struct tensor *ml_features(struct import *im, bool doubles) {
     struct tensor *x = node_input(im, 0);
-    if (x->type == TYPE_F64 || x->type == TYPE_BOOL || x->ndims < 1 || x->ndims > 2) {
+    if ((x->type == TYPE_F64 && !doubles) || x->type == TYPE_BOOL || x->ndims < 1 || x->ndims > 2) {
         node_fail(im, "the input is %s of %s, expected one row or rows of f32 or integers",
                   shape_text(im->arena, x->ndims, x->extent), type_name(x->type));
         return NULL;
     }
-    if (x->type == TYPE_F32) return x;
+    if (x->type == TYPE_F32 || x->type == TYPE_F64) return x;
     struct inner n = {.input = {im->node->input[0]}, .ninputs = 1, .output = {inner_name(im, "x")}};
     inner_int(im, &n, "to", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
     return inner_lower(im, &n, "Cast") ? name_find(&im->value, n.output[0]) : NULL;
@@ -107,7 +132,7 @@ const char *ml_probabilities(struct import *im) {
 
 /* (x - offset) * scale */
 bool op_ml_scaler(struct import *im) {
-    struct tensor *x = ml_features(im);
+    struct tensor *x = ml_features(im, false);
     if (!x) return false;
     const char *offset = for_features(im, x, "offset"),
                *scale = offset ? for_features(im, x, "scale") : NULL,
@@ -120,7 +145,7 @@ bool op_ml_scaler(struct import *im) {
 bool op_ml_binarizer(struct import *im) {
     double threshold = 0;
     const char *index[MAX_DIMS];
-    struct tensor *x = ml_features(im);
+    struct tensor *x = ml_features(im, false);
     if (!x || !attribute_float(im, "threshold", &threshold)) return false;
     struct tensor *y = node_result(im, TYPE_F32, x->ndims, x->extent);
     if (!y) return false;
@@ -135,7 +160,7 @@ bool op_ml_binarizer(struct import *im) {
 bool op_ml_normalizer(struct import *im) {
     const char *norm = "MAX", *index[MAX_DIMS], *kept[MAX_DIMS];
     int64_t extent[MAX_DIMS];
-    struct tensor *x = ml_features(im);
+    struct tensor *x = ml_features(im, false);
     if (!x || !attribute_string(im, "norm", &norm)) return false;
     bool most = strcmp(norm, "MAX") == 0, squares = strcmp(norm, "L2") == 0;
     if (!most && !squares && strcmp(norm, "L1") != 0)
@@ -163,7 +188,7 @@ bool op_ml_normalizer(struct import *im) {
 static bool linear(struct import *im, const char *coefficients, int64_t rows, const char *to) {
     const float *coef, *start;
     int n, starts;
-    struct tensor *x = ml_features(im);
+    struct tensor *x = ml_features(im, false);
     if (!x || !ml_floats(im, coefficients, &coef, &n) ||
         !ml_floats(im, "intercepts", &start, &starts))
         return false;

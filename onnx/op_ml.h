@@ -8,8 +8,12 @@
 #include "onnx/onnx_int.h"
 
 bool ml_floats(struct import *, const char *name, const float **out, int *n); /* *n 0: not given */
-/* Input 0 in f32: [features] or [rows, features]. */
-struct tensor *ml_features(struct import *);
+/* The same of wider floats too: from the attribute `name`, or the tensor `name`_as_tensor. */
+bool ml_numbers(struct import *, const char *name, const double **out, int *n);
+/* Elements of an attribute that is a tensor of one dimension; *n 0: not given. */
+bool ml_tensor(struct import *, const char *name, struct tensor *out, int *n);
+/* Input 0 in f32 (if `doubles`, f64 stays): [features] or [rows, features]. */
+struct tensor *ml_features(struct import *, bool doubles);
 /* The name of a new constant; the data are copied. */
 const char *ml_constant(struct import *, const char *suffix, enum type, int ndims,
                         const int64_t *extent, const void *data);

@@ -1,7 +1,7 @@
 /* Ensembles of trees (ai.onnx.ml). All nodes stand in tables; each row is at one node of each tree,
  * and goes one level down in each step: the node's feature, its threshold and its children are
  * looked up by an index that is data (op_gather.c). Leaves lead to themselves. */
-#include "onnx/op_ml.h"
+#include "onnx/op_trees.h"
 
 #ifdef ISAMAP_WITH_ONNX
 #include <inttypes.h>
@@ -11,19 +11,6 @@
 struct key { /* of a node: its tree, its number there */
     int64_t tree, node;
     int32_t place;
-};
-
-struct trees {
-    struct import *im;
-    int n, roots, levels; /* nodes; trees; edges from a root to a leaf at most */
-    struct key *key;      /* [n] sorted */
-    int32_t *feature, *yes, *no, *tracks, *root;
-    const float *value;
-    const char *compare; /* x compare value: yes */
-    bool missing;        /* NaNs lead to `yes` somewhere */
-    struct tensor *x;
-    int64_t scores; /* for each row */
-    float *weight;  /* [n][scores] */
 };
 
 /* ---- reading ---- */
@@ -92,6 +79,13 @@ static bool modes_of(struct trees *t, const Onnx__AttributeProto **modes) {
     return true;
 }
 
+void trees_tables(struct trees *t) {
+    int32_t **table[] = {&t->feature, &t->yes, &t->no, &t->tracks};
+    for (int k = 0; k < 4; k++)
+        *table[k] = arena_array(t->im->arena, (size_t)t->n, sizeof **table[k]);
+    for (int i = 0; i < t->n; i++) t->yes[i] = t->no[i] = i;
+}
+
 static bool nodes_of(struct trees *t) {
     const Onnx__AttributeProto *modes;
     const int64_t *tree, *feature, *yes, *no, *tracks = NULL;
@@ -100,17 +94,14 @@ static bool nodes_of(struct trees *t) {
         !list_of(t, "nodes_featureids", t->n, &feature) ||
         !list_of(t, "nodes_truenodeids", t->n, &yes) ||
         !list_of(t, "nodes_falsenodeids", t->n, &no) ||
-        !ml_floats(t->im, "nodes_values", &t->value, &values) ||
+        !ml_numbers(t->im, "nodes_values", &t->value, &values) ||
         !attribute_ints(t->im, "nodes_missing_value_tracks_true", &tracks, &given))
         return false;
     if (values != t->n || (given && given != t->n))
         return node_fail(t->im, "%d values and %d entries for missing ones, for %d nodes", values,
                          given, t->n);
-    int32_t **table[] = {&t->feature, &t->yes, &t->no, &t->tracks};
-    for (int k = 0; k < 4; k++)
-        *table[k] = arena_array(t->im->arena, (size_t)t->n, sizeof **table[k]);
+    trees_tables(t);
     for (int i = 0; i < t->n; i++) {
-        t->yes[i] = t->no[i] = i;
         if (is_leaf(modes, i)) continue;
         if (feature[i] < 0 || feature[i] >= t->x->extent[1])
             return node_fail(t->im, "a node looks at feature %" PRId64 " of %" PRId64, feature[i],
@@ -127,33 +118,45 @@ static bool nodes_of(struct trees *t) {
     return true;
 }
 
-/* Level by level from the roots: each node is reached once at most. */
-static bool walk(struct trees *t) {
+/* Those that no other node leads to. */
+static void find_roots(struct trees *t) {
     bool *child = arena_array(t->im->arena, (size_t)t->n, sizeof *child);
-    bool *seen = arena_array(t->im->arena, (size_t)t->n, sizeof *seen);
-    int32_t *at = arena_array(t->im->arena, (size_t)t->n, sizeof *at);
     t->root = arena_array(t->im->arena, (size_t)t->n, sizeof *t->root);
     for (int i = 0; i < t->n; i++)
         if (t->yes[i] != i || t->no[i] != i) child[t->yes[i]] = child[t->no[i]] = true;
-    int n = 0;
     for (int i = 0; i < t->n; i++)
-        if (!child[i]) t->root[t->roots++] = at[n++] = i;
+        if (!child[i]) t->root[t->roots++] = i;
+}
+
+/* Level by level from the roots: each node is reached once at most. */
+bool trees_walk(struct trees *t) {
+    bool *seen = arena_array(t->im->arena, (size_t)t->n, sizeof *seen);
+    int32_t *at = arena_array(t->im->arena, (size_t)t->n, sizeof *at);
+    int n = 0;
+    if (!t->shared) find_roots(t);
+    for (int k = 0; k < t->roots; k++) {
+        if (seen[t->root[k]]) return node_fail(t->im, "two of its trees have one root");
+        seen[t->root[k]] = true;
+        at[n++] = t->root[k];
+    }
     for (int from = 0, to = n; from < to; from = to, to = n) {
+        bool deeper = false;
         for (int k = from; k < to; k++) {
             int i = at[k];
-            seen[i] = true;
             if (t->yes[i] == i && t->no[i] == i) continue;
+            deeper = true;
             for (int side = 0; side < 2; side++) {
                 int next = side ? t->no[i] : t->yes[i];
-                if (seen[next] || n == t->n)
-                    return node_fail(t->im, "a node of its trees is reached twice");
+                if (t->shared && t->yes[next] == next && t->no[next] == next) continue;
+                if (seen[next]) return node_fail(t->im, "a node of its trees is reached twice");
                 seen[next] = true;
                 at[n++] = next;
             }
         }
-        t->levels += n > to;
+        t->levels += deeper;
     }
-    return n == t->n || node_fail(t->im, "nodes of its trees are not reached from a root");
+    return t->shared || n == t->n ||
+           node_fail(t->im, "nodes of its trees are not reached from a root");
 }
 
 /* What leaves add to the scores, by the attributes `of`_treeids and so on. score -1: by their
@@ -161,11 +164,11 @@ static bool walk(struct trees *t) {
 static bool weights_of(struct trees *t, const char *of, const int64_t *ids, int n, int64_t score) {
     struct arena *a = t->im->arena;
     const int64_t *tree, *node;
-    const float *weight;
+    const double *weight;
     int have;
     if (!list_of(t, arena_printf(a, "%s_treeids", of), n, &tree) ||
         !list_of(t, arena_printf(a, "%s_nodeids", of), n, &node) ||
-        !ml_floats(t->im, arena_printf(a, "%s_weights", of), &weight, &have))
+        !ml_numbers(t->im, arena_printf(a, "%s_weights", of), &weight, &have))
         return false;
     if (have != n) return node_fail(t->im, "'%s_weights' has %d entries, expected %d", of, have, n);
     t->weight = arena_array(a, (size_t)t->n * (size_t)t->scores, sizeof *t->weight);
@@ -187,6 +190,14 @@ static struct tensor *table(const struct trees *t, const char *name, enum type t
                             const void *data) {
     data = arena_copy(t->im->arena, data, (size_t)n * type_size(type));
     return tensor_constant(t->im, t->im->node->output[0], name, type, 1, &n, data);
+}
+
+/* The numbers in the type of x. */
+static const void *in_type(const struct trees *t, const double *v, int64_t n) {
+    if (t->x->type == TYPE_F64) return v;
+    float *f = arena_array(t->im->arena, (size_t)n, sizeof *f);
+    for (int64_t i = 0; i < n; i++) f[i] = (float)v[i];
+    return f;
 }
 
 struct walking {
@@ -213,7 +224,7 @@ static const char *look_up(const struct trees *t, const struct walking *w, const
 static const char *feature_at(const struct trees *t, const struct walking *w, const char *index) {
     int64_t extent[2] = {t->x->extent[0], t->roots};
     struct tensor *y =
-        tensor_temporary(t->im, t->im->node->output[0], "feature", TYPE_F32, 2, extent);
+        tensor_temporary(t->im, t->im->node->output[0], "feature", t->x->type, 2, extent);
     if (!y) return NULL;
     const char *to = tensor_element(t->im, y, w->at), *from[2] = {w->at[0], w->column};
     emit_statement(t->im, "%s = 0", to);
@@ -241,14 +252,16 @@ static const char *step_down(const struct trees *t, const struct walking *w, con
     return to;
 }
 
-/* The sums over the trees, from `base` on (NULL: 0): a value of that name. */
-static const char *trees_emit(struct trees *t, const float *base, bool mean) {
+/* Of each row the leaves' weights, put together from `base` on; a value of that name. */
+const char *trees_emit(struct trees *t, const double *base, enum trees_how how) {
     struct import *im = t->im;
+    enum type type = t->x->type;
+    bool mean = how == TREES_AVERAGE;
     const char *base_name = im->node->output[0];
     int64_t rows[2] = {t->x->extent[0], t->roots}, each[3] = {rows[0], rows[1], t->scores},
             all[2] = {rows[0], t->scores}, weights[2] = {t->n, t->scores};
     struct walking w = {table(t, "features", TYPE_I32, t->n, t->feature),
-                        table(t, "limits", TYPE_F32, t->n, t->value),
+                        table(t, "limits", type, t->n, in_type(t, t->value, t->n)),
                         table(t, "true", TYPE_I32, t->n, t->yes),
                         table(t, "false", TYPE_I32, t->n, t->no),
                         table(t, "track", TYPE_I32, t->n, t->tracks),
@@ -256,13 +269,14 @@ static const char *trees_emit(struct trees *t, const float *base, bool mean) {
                         NULL,
                         NULL};
     struct tensor *root = table(t, "roots", TYPE_I32, t->roots, t->root);
-    struct tensor *weight =
-        tensor_constant(im, base_name, "weights", TYPE_F32, 2, weights, t->weight);
-    float *zeros = arena_array(im->arena, (size_t)t->scores, sizeof *zeros);
-    struct tensor *start = table(t, "start", TYPE_F32, t->scores, base ? base : zeros);
+    struct tensor *weight = tensor_constant(im, base_name, "weights", type, 2, weights,
+                                            in_type(t, t->weight, t->n * t->scores));
+    double *zeros = arena_array(im->arena, (size_t)t->scores, sizeof *zeros);
+    struct tensor *start =
+        table(t, "start", type, t->scores, in_type(t, base ? base : zeros, t->scores));
     struct tensor *at = tensor_temporary(im, base_name, "node", TYPE_I32, 2, rows);
-    struct tensor *leaf = tensor_temporary(im, base_name, "leaf", TYPE_F32, 3, each);
-    struct tensor *sum = tensor_temporary(im, base_name, "sums", TYPE_F32, 2, all);
+    struct tensor *leaf = tensor_temporary(im, base_name, "leaf", type, 3, each);
+    struct tensor *sum = tensor_temporary(im, base_name, "sums", type, 2, all);
     if (!w.feature || !w.value || !w.yes || !w.no || !w.tracks || !root || !weight || !start ||
         !at || !leaf || !sum)
         return NULL;
@@ -280,35 +294,50 @@ static const char *trees_emit(struct trees *t, const float *base, bool mean) {
     emit_statement(im, "%s = 0", one);
     emit_statement(im, "%s += select(%s == i32(%s), %s, 0)", one, here, w.node,
                    tensor_element(im, weight, weight_at));
-    emit_statement(im, "%s = %s", y, mean ? "0" : tensor_element(im, start, &k));
-    emit_statement(im, "%s += %s", y, one);
-    if (!mean) return inner_value(im, sum, "sum");
-    struct tensor *out = tensor_temporary(im, base_name, "mean", TYPE_F32, 2, all);
+    static const char *const combine[] = {"+=", "+=", "min=", "max="};
+    const char *first = how == TREES_SUM     ? tensor_element(im, start, &k)
+                        : mean               ? "0"
+                        : how == TREES_LEAST ? type_highest(type)
+                                             : type_lowest(type);
+    emit_statement(im, "%s = %s", y, first);
+    emit_statement(im, "%s %s %s", y, combine[how], one);
+    if (how == TREES_SUM) return inner_value(im, sum, "sum");
+    struct tensor *out = tensor_temporary(im, base_name, "put", type, 2, all);
     if (!out) return NULL;
-    emit_statement(im, "%s = %s / %d + %s", tensor_element(im, out, sum_at), y, t->roots,
+    emit_statement(im, "%s = %s%s + %s", tensor_element(im, out, sum_at), y,
+                   mean ? arena_printf(im->arena, " / %d", t->roots) : "",
                    tensor_element(im, start, &k));
-    return inner_value(im, out, "mean");
+    return inner_value(im, out, "put");
 }
 
 static bool trees_read(struct trees *t, struct import *im) {
-    *t = (struct trees){.im = im, .x = ml_features(im)};
+    *t = (struct trees){.im = im, .x = ml_features(im, true)};
     if (!t->x) return false;
     if (t->x->ndims != 2) return node_fail(im, "the input has one dimension, expected rows");
-    return nodes_of(t) && walk(t);
+    return nodes_of(t) && trees_walk(t);
 }
 
-static bool base_of(struct trees *t, int expected, const float **base) {
+static bool base_of(struct trees *t, int expected, const double **base) {
     int n;
-    if (!ml_floats(t->im, "base_values", base, &n)) return false;
+    if (!ml_numbers(t->im, "base_values", base, &n)) return false;
     if (n == 0) *base = NULL;
     return n == 0 || n == expected ||
            node_fail(t->im, "'base_values' has %d entries, expected %d", n, expected);
 }
 
+/* What is given away is f32. */
+static const char *in_floats(struct import *im, const char *value) {
+    const struct tensor *t = name_find(&im->value, value);
+    struct inner n = {.input = {value}, .ninputs = 1, .output = {inner_name(im, "floats")}};
+    if (!t || t->type == TYPE_F32) return value;
+    inner_int(im, &n, "to", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+    return inner_lower(im, &n, "Cast") ? n.output[0] : NULL;
+}
+
 bool op_ml_tree_regressor(struct import *im) {
     struct trees t;
     const int64_t *ids;
-    const float *base;
+    const double *base;
     const char *how = "SUM";
     int n;
     if (!trees_read(&t, im)) return false;
@@ -317,21 +346,26 @@ bool op_ml_tree_regressor(struct import *im) {
         !attribute_string(im, "aggregate_function", &how) ||
         !attribute_ints(im, "target_ids", &ids, &n))
         return false;
-    bool mean = strcmp(how, "AVERAGE") == 0;
-    if (!mean && strcmp(how, "SUM") != 0)
-        return node_fail(im, "'aggregate_function' is '%s', expected SUM or AVERAGE",
+    static const char *const known[] = {"AVERAGE", "SUM", "MIN", "MAX"};
+    int put = 0;
+    while (put < 4 && strcmp(how, known[put]) != 0) put++;
+    if (put == 4)
+        return node_fail(im, "'aggregate_function' is '%s', expected AVERAGE, SUM, MIN or MAX",
                          name_shown(im->arena, how));
+    if (put >= TREES_LEAST && t.scores > 1)
+        return node_fail(im, "'aggregate_function' is '%s' for several targets", known[put]);
     if (t.scores < 1 || t.scores > MAX_COUNT / t.n)
         return node_fail(im, "'n_targets' is %" PRId64 ", expected 1 or more, and fewer", t.scores);
     if (!base_of(&t, (int)t.scores, &base) || !weights_of(&t, "target", ids, n, -1)) return false;
-    const char *sum = trees_emit(&t, base, mean);
-    return sum && ml_transform(im, sum, im->node->output[0]);
+    const char *sum = trees_emit(&t, base, (enum trees_how)put);
+    return sum && (sum = in_floats(im, sum)) && ml_transform(im, sum, im->node->output[0]);
 }
 
 /* One score for two classes: that of the second, which the first one's follows from. All weights
  * positive: a probability. */
-static bool two_by_one(struct import *im, struct trees *t, const float *base, bool positive) {
-    const char *sum = trees_emit(t, base, false), *how = "NONE";
+static bool two_by_one(struct import *im, struct trees *t, const double *base, bool positive) {
+    const char *sum = trees_emit(t, base, TREES_SUM), *how = "NONE";
+    sum = sum ? in_floats(im, sum) : NULL;
     struct tensor *s = sum ? name_find(&im->value, sum) : NULL;
     int64_t rows = t->x->extent[0], both[2] = {rows, 2};
     struct tensor *second =
@@ -355,13 +389,13 @@ static bool two_by_one(struct import *im, struct trees *t, const float *base, bo
 bool op_ml_tree_classifier(struct import *im) {
     struct trees t;
     const int64_t *ids, *labels;
-    const float *base, *weight;
+    const double *base, *weight;
     const char *sum;
     int n, classes, weights;
     if (!trees_read(&t, im) || !attribute_ints(im, "class_ids", &ids, &n) ||
         !attribute_ints(im, "classlabels_int64s", &labels, &classes) ||
         !ml_labels(im, "classlabels_int64s", -1, &labels) ||
-        !ml_floats(im, "class_weights", &weight, &weights))
+        !ml_numbers(im, "class_weights", &weight, &weights))
         return false;
     bool one = classes == 2 && n > 0, positive = true;
     for (int i = 1; i < n; i++) one &= ids[i] == ids[0];
@@ -370,7 +404,8 @@ bool op_ml_tree_classifier(struct import *im) {
     if (!base_of(&t, (int)t.scores, &base) || !weights_of(&t, "class", ids, n, one ? 0 : -1))
         return false;
     if (one) return two_by_one(im, &t, base, positive);
-    return (sum = trees_emit(&t, base, false)) && ml_classify(im, sum, "classlabels_int64s") &&
+    return (sum = trees_emit(&t, base, TREES_SUM)) && (sum = in_floats(im, sum)) &&
+           ml_classify(im, sum, "classlabels_int64s") &&
            ml_transform(im, sum, ml_probabilities(im));
 }
 #endif

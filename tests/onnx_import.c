@@ -413,6 +413,40 @@ static void digits(void **state) {
 }
 
 /* Opsets whose operators are the same; what is new in them is refused by name. */
+/* A message on a line of the kernel, which nobody wrote, names the node that became that line. */
+static void messages_name_nodes(void **state) {
+    (void)state;
+    struct model_bytes m = {0};
+    struct diags d;
+    put_input(&m, "x", F32, "2,3");
+    put_output(&m, "y", F32, "3,2");
+    put_node(&m, "Sigmoid", "x", "t", NULL);
+    put_node(&m, "Softmax", "t", "y", NULL);
+    diags_init(&d);
+    struct onnx_model *model = parse(&m, 15, NULL, &d);
+    assert_non_null(model);
+    assert_int_equal(d.n, 1); /* it is what it is */
+    assert_true(d.at[0].warning);
+    assert_string_equal(d.at[0].text,
+                        "output 'y' is [2,3], though the graph declares another shape");
+    static const char *const node[] = {"node 0 (Sigmoid): slow", "node 1 (Softmax): slow"};
+    int seen[2] = {0};
+    for (int s = 0; s < model->program->nstmts; s++) {
+        int line, col, k = s > 0;
+        source_place(&model->source, model->program->stmt[s].at, &line, &col);
+        diag_warn(&d, "m.onnx", line, col, "slow");
+        assert_string_equal(d.at[d.n - 1].text, node[k]);
+        assert_int_equal(d.at[d.n - 1].line, 0);
+        seen[k]++;
+    }
+    assert_true(seen[0] && seen[1]);
+    diag_warn(&d, "other.onnx", 5, 1, "slow");
+    assert_string_equal(d.at[d.n - 1].text, "slow");
+    assert_int_equal(d.at[d.n - 1].line, 5);
+    onnx_free(model);
+    diags_free(&d);
+}
+
 static void takes_newer_opsets(void **state) {
     (void)state;
     struct diags d;
@@ -436,6 +470,7 @@ static void takes_newer_opsets(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_newer_opsets),
+        cmocka_unit_test(messages_name_nodes),
         cmocka_unit_test(folds_shapes),
         cmocka_unit_test(writes_the_forms),
         cmocka_unit_test(takes_sixteen_dimensions),

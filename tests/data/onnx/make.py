@@ -375,3 +375,58 @@ for reduction, combine in (('add', np.logical_or), ('mul', np.logical_and)):
 rows = fl(3, 4)
 rows[1] = 0
 case('lp_normalization_zeros', [h.make_node('LpNormalization', ['x'], ['y'])], {'x': rows}, {}, {'y': T.FLOAT})
+
+# ai.onnx.ml: values replaced, picked and spread; support vectors; trees whose leaves stand in a list of their own, in f64 too.
+TYPE['float64'] = T.DOUBLE
+def learned(name, nodes, inputs, outputs, version=4, then=None):
+    graph = h.make_graph(nodes, name, [h.make_tensor_value_info(k, TYPE[str(v.dtype)], v.shape) for k, v in inputs.items()], [h.make_tensor_value_info(k, t, None) for k, t in outputs.items()])
+    model = h.make_model(graph, producer_name='isamap', opset_imports=[h.make_opsetid('', 15), h.make_opsetid('ai.onnx.ml', version)])
+    model.ir_version = 8
+    results = onnxruntime.InferenceSession(model.SerializeToString(), providers=['CPUExecutionProvider']).run(None, inputs)
+    if then:
+        nodes[0].attribute.append(h.make_attribute('post_transform', then[0]))
+        graph.node[0].CopyFrom(nodes[0])
+        model.graph.CopyFrom(graph)
+        results = [then[1](r) for r in results]
+    save(name, model, inputs, results)
+def one(name, op, x, kind, **a): learned(name, [h.make_node(op, ['x'], ['y'], domain='ai.onnx.ml', **a)], {'x': x}, {'y': kind})
+whole = np.array([[3, 7, -2], [5, 100, 3]], np.int64)
+one('ml_labels_integers', 'LabelEncoder', whole, T.FLOAT, keys_int64s=[3, 7, 5, -2], values_floats=[0.5, -1.5, 2.25, 8.0], default_float=-3.0)
+one('ml_labels_floats', 'LabelEncoder', np.array([0.5, np.nan, 3, 1], np.float32), T.INT64, keys_floats=[0.5, float('nan'), 1.0], values_int64s=[4, -9, 2**40], default_int64=77)
+one('ml_labels_tensors', 'LabelEncoder', np.array([0.5, 4, 3], np.float64), T.DOUBLE, keys_tensor=tensor('k', np.array([3, 0.5])), values_tensor=tensor('v', np.array([1.25, 1e300])), default_tensor=tensor('d', np.array([-1.5])))
+x = fl(3, 4)
+x[0, 1] = x[2, 3] = np.nan
+one('ml_imputer_nan', 'Imputer', x, T.FLOAT, imputed_value_floats=[1.0, 2.0, 3.0, 4.0], replaced_value_float=float('nan'))
+one('ml_imputer_integers', 'Imputer', whole, T.INT64, imputed_value_int64s=[9], replaced_value_int64=3)
+one('ml_one_hot', 'OneHotEncoder', whole, T.FLOAT, cats_int64s=[3, 5, 7], zeros=1)
+def picked(name, x, i): learned(name, [h.make_node('ArrayFeatureExtractor', ['x', 'i'], ['y'], domain='ai.onnx.ml')], {'x': x, 'i': i}, {'y': T.FLOAT})
+picked('ml_columns', fl(3, 5), np.array([[4, 0, 2]]))
+picked('ml_columns_of_a_line', fl(5), np.array([1, 1]))
+learned('ml_side_by_side', [h.make_node('FeatureVectorizer', ['a', 'b'], ['y'], domain='ai.onnx.ml', inputdimensions=[2, 4])], {'a': fl(3, 2), 'b': fl(3, 4)}, {'y': T.FLOAT})
+for kernel in ('LINEAR', 'POLY', 'RBF', 'SIGMOID'):
+    one('ml_svm_' + kernel.lower(), 'SVMRegressor', np.abs(fl(4, 3)), T.FLOAT, kernel_type=kernel, kernel_params=[0.25, 0.5, 3.0], n_supports=5, coefficients=numbers(5), support_vectors=[abs(v) for v in numbers(15)], rho=[0.75])
+one('ml_svm_plain', 'SVMRegressor', fl(4, 3), T.FLOAT, kernel_type='LINEAR', kernel_params=[0.0, 0.0, 0.0], coefficients=numbers(3), rho=[0.75])
+def forest(depths, features, targets, kind):
+    n = {k: [] for k in ('featureids', 'splits', 'truenodeids', 'falsenodeids', 'trueleafs', 'falseleafs', 'missing_value_tracks_true')}
+    target, weight, roots = [], [], []
+    def node(depth):
+        me = len(n['splits'])
+        for k, v in zip(n, (int(rng.integers(features)), float(fl(1)[0]), 0, 0, 0, 0, int(rng.random() < 0.5))): n[k].append(v)
+        for side in ('true', 'false'):
+            leaf = depth == 1 or rng.random() < 0.2
+            if leaf:
+                n[side + 'nodeids'][me] = len(target)
+                target.append(int(rng.integers(targets)))
+                weight.append(float(rng.standard_normal()))
+            else: n[side + 'nodeids'][me] = node(depth - 1)
+            n[side + 'leafs'][me] = int(leaf)
+        return me
+    for depth in depths: roots.append(node(depth))
+    splits = n.pop('splits')
+    return dict({'nodes_' + k: v for k, v in n.items()}, nodes_splits=tensor('', np.array(splits, kind)), nodes_modes=tensor('', np.zeros(len(splits), np.uint8)), leaf_targetids=target, leaf_weights=tensor('', np.array(weight, kind)), tree_roots=roots, n_targets=targets)
+x = fl(9, 4)
+x[2, 1] = x[5, 3] = np.nan
+# What ONNX Runtime 1.23 makes of post_transform is not what the specification says.
+softmax, logistic = (1, lambda s: np.exp(s) / np.exp(s).sum(1, keepdims=True)), (2, lambda s: 1 / (1 + np.exp(-s)))
+for name, kind, targets, how, then in (('sum', np.float64, 3, 1, softmax), ('average', np.float32, 1, 0, logistic), ('most', np.float32, 1, 3, None)):
+    learned('ml_forest_' + name, [h.make_node('TreeEnsemble', ['x'], ['y'], domain='ai.onnx.ml', aggregate_function=how, **forest([4, 2, 1], 4, targets, kind))], {'x': x.astype(kind)}, {'y': TYPE[np.dtype(kind).name]}, 5, then)

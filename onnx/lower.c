@@ -403,7 +403,12 @@ bool node_constant_at(struct import *im, int k, enum type type, int ndims, const
         im->empties--;
         return true;
     }
-    return out && emit_copy(im, out, t);
+    bool before = im->ahead;
+    im->ahead = true;
+    bool ok = out && emit_copy(im, out, t);
+    im->ahead = before;
+    if (ok) out->data = data; /* shapes may depend on it */
+    return ok;
 }
 
 bool node_alias(struct import *im, const struct tensor *from, int ndims, const int64_t *extent) {

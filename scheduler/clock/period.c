@@ -105,12 +105,17 @@ static bool same_rates(const struct snapshot *a, const struct snapshot *b,
     return true;
 }
 
+/* Leads, or a server is free from then on. */
+static bool counts_ahead(const struct snapshot *s, int k) {
+    return s->leads[k] || (k + 1 < s->ntimes && s->gap[k + 1]);
+}
+
 /* How far ahead the first time is that the period leaves as it is, of any that it moves by so much:
- * an instruction that lasts, for one. */
+ * an instruction that lasts, for one, or a gap that can be filled. */
 static double rest_ahead(const struct snapshot *before, const struct snapshot *now, double by) {
     double least = INFINITY;
     for (int k = 0; k < now->ntimes; k++) {
-        if (!now->leads[k] || fabs(now->time[k] - before->time[k]) > alike) continue;
+        if (!counts_ahead(now, k) || fabs(now->time[k] - before->time[k]) > alike) continue;
         for (int i = 0; i < now->ntimes; i++) {
             double ahead = now->time[k] - now->time[i];
             if (now->leads[i] && ahead > 0 && fabs(now->time[i] - before->time[i] - by) <= alike)

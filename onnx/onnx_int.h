@@ -356,7 +356,8 @@ bool standard_domain(const char *domain);
     X(LabelEncoder, 1, 1, ml_label_encoder) X(Imputer, 1, 1, ml_imputer) \
     X(ArrayFeatureExtractor, 2, 2, ml_array_feature_extractor) \
     X(FeatureVectorizer, 1, -1, ml_feature_vectorizer) X(OneHotEncoder, 1, 1, ml_one_hot) \
-    X(SVMRegressor, 1, 1, ml_svm_regressor)
+    X(SVMRegressor, 1, 1, ml_svm_regressor) X(SVMClassifier, 1, 1, ml_svm_classifier) \
+    X(ZipMap, 1, 1, ml_zip_map)
 /* clang-format on */
 
 struct formula;

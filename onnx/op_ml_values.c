@@ -228,75 +228,17 @@ bool op_ml_one_hot(struct import *im) {
     return true;
 }
 
-/* ---- support vectors ---- */
+/* ---- ZipMap ---- */
 
-/* What a product of a row with a support vector becomes: LINEAR, POLY and SIGMOID. */
-static const char *kernel_of(struct import *im, const char *how, const float *p, const char *dot) {
-    const char *gamma = text_number(im, TYPE_F32, p[0]), *coef = text_number(im, TYPE_F32, p[1]),
-               *degree = text_number(im, TYPE_F32, p[2]);
-    if (strcmp(how, "LINEAR") == 0) return dot;
-    const char *moved = arena_printf(im->arena, "%s * %s + %s", gamma, dot, coef);
-    if (strcmp(how, "POLY") == 0) return arena_printf(im->arena, "pow(%s, %s)", moved, degree);
-    if (strcmp(how, "SIGMOID") == 0) return arena_printf(im->arena, "tanh(%s)", moved);
-    return arena_printf(im->arena, "exp(-%s * %s)", gamma, dot);
-}
-
-/* Sum over the vectors of coefficient times kernel(x, vector), plus rho; without vectors x times
- * the coefficients. */
-bool op_ml_svm_regressor(struct import *im) {
-    const char *how = "LINEAR";
-    const float *coef, *params, *rho, *vectors, none[3] = {0};
-    int64_t supports = 0, one_class = 0;
-    int ncoef, nparams, nrho, nvectors;
-    struct tensor *x = ml_features(im, false);
-    if (!x || !attribute_string(im, "kernel_type", &how) ||
-        !ml_floats(im, "coefficients", &coef, &ncoef) ||
-        !ml_floats(im, "kernel_params", &params, &nparams) || !ml_floats(im, "rho", &rho, &nrho) ||
-        !ml_floats(im, "support_vectors", &vectors, &nvectors) ||
-        !attribute_int(im, "n_supports", &supports) || !attribute_int(im, "one_class", &one_class))
-        return false;
-    bool radial = strcmp(how, "RBF") == 0;
-    if (!radial && strcmp(how, "LINEAR") && strcmp(how, "POLY") && strcmp(how, "SIGMOID"))
-        return node_fail(im, "'kernel_type' is '%s', expected LINEAR, POLY, RBF or SIGMOID",
-                         name_shown(im->arena, how));
-    if (x->ndims != 2) return node_fail(im, "the input has one dimension, expected rows");
-    int64_t rows = x->extent[0], features = x->extent[1], one = 1, n = supports > 0 ? supports : 1,
-            at[2] = {n, features}, all[2] = {rows, n};
-    if (supports == 0) vectors = coef, nvectors = ncoef, coef = NULL, ncoef = 1;
-    if (n > MAX_COUNT || nvectors / n != features || nvectors % n || ncoef != n || nrho != 1 ||
-        (nparams != 3 && nparams != 0))
-        return node_fail(im,
-                         "%d numbers of vectors, %d coefficients, %d of 'rho' for %" PRId64
-                         " vectors of %" PRId64 " features",
-                         nvectors, ncoef, nrho, n, features);
-    if (!nparams) params = none;
-    const char *base = im->node->output[0];
-    int64_t result[2] = {rows, 1};
-    const float unit = 1;
-    vectors = arena_copy(im->arena, vectors, (size_t)nvectors * sizeof *vectors);
-    struct tensor *v = tensor_constant(im, base, "vectors", TYPE_F32, 2, at, vectors),
-                  *c = tensor_constant(im, base, "coefficients", TYPE_F32, 1, supports ? &n : &one,
-                                       arena_copy(im->arena, coef ? coef : &unit,
-                                                  (size_t)(supports ? n : 1) * sizeof *coef)),
-                  *dot = tensor_temporary(im, base, "products", TYPE_F32, 2, all),
-                  *sum = tensor_temporary(im, base, "sum", TYPE_F32, 2, result);
-    if (!v || !c || !dot || !sum) return false;
-    const char *r = axis_for(im, "n", rows), *s = axis_for(im, "s", n),
-               *f = axis_for(im, "f", features), *row[2] = {r, "0"}, *pair[2] = {r, s},
-               *from[2] = {r, f}, *of[2] = {s, f};
-    const char *d = tensor_element(im, dot, pair), *e = tensor_element(im, x, from),
-               *w = tensor_element(im, v, of), *y = tensor_element(im, sum, row);
-    emit_statement(im, "%s = 0", d);
-    const char *apart = arena_printf(im->arena, "(%s - %s)", e, w);
-    emit_statement(im, "%s += %s * %s", d, radial ? apart : e, radial ? apart : w);
-    emit_statement(im, "%s = %s", y, text_number(im, TYPE_F32, rho[0]));
-    emit_statement(im, "%s += %s * %s", y, tensor_element(im, c, &s),
-                   kernel_of(im, how, params, d));
-    const char *out = inner_value(im, sum, "sum");
-    if (!one_class) return ml_transform(im, out, base);
-    struct tensor *sign = node_result(im, TYPE_F32, 2, result);
-    if (!sign) return false;
-    emit_statement(im, "%s = select(%s > 0, 1, -1)", tensor_element(im, sign, row), y);
-    return true;
+/* Makes a map of each row, from label to number. The rows are given as they are. */
+bool op_ml_zip_map(struct import *im) {
+    const int64_t *labels;
+    int n;
+    if (!attribute_ints(im, "classlabels_int64s", &labels, &n)) return false;
+    attribute_find(im, "classlabels_strings");
+    diag_warn(im->diags, im->path, 0, 0,
+              "%s (ZipMap): its rows are not made maps; the columns are the labels in their order",
+              node_shown(im));
+    return inner_node(im, "Identity", im->node->input[0], NULL, im->node->output[0]);
 }
 #endif

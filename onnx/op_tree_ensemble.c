@@ -135,6 +135,7 @@ bool op_ml_tree_ensemble(struct import *im) {
     struct trees t = {.im = im, .x = ml_features(im, true), .shared = true};
     struct listed l;
     int64_t how = TREES_SUM, post = 0;
+    attribute_find(im, "nodes_hitrates"); /* how often nodes were passed in training */
     if (!t.x) return false;
     if (t.x->ndims != 2) return node_fail(im, "the input has one dimension, expected rows");
     if (!attribute_int(im, "aggregate_function", &how) ||

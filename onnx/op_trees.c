@@ -311,6 +311,8 @@ const char *trees_emit(struct trees *t, const double *base, enum trees_how how) 
 }
 
 static bool trees_read(struct trees *t, struct import *im) {
+    attribute_find(im, "nodes_hitrates"); /* how often nodes were passed in training */
+    attribute_find(im, "nodes_hitrates_as_tensor");
     *t = (struct trees){.im = im, .x = ml_features(im, true)};
     if (!t->x) return false;
     if (t->x->ndims != 2) return node_fail(im, "the input has one dimension, expected rows");

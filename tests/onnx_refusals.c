@@ -108,7 +108,13 @@ static void refuses_values(void **state) {
     one_refused("ai.onnx.ml.SVMRegressor", "4,3", "kernel_type'COSINE",
                 "'kernel_type' is 'COSINE'");
     one_refused("ai.onnx.ml.SVMRegressor", "4,3", "coefficients%1 2,rho%1",
-                "for 1 vectors of 3 features");
+                "for 0 vectors, of which it has 0");
+    one_refused("ai.onnx.ml.SVMClassifier", "4,3",
+                "support_vectors%1 2 3 4 5 6,vectors_per_class=1 1,prob_a%1",
+                "probabilities ('prob_a', 'prob_b') are not supported");
+    one_refused("ai.onnx.ml.SVMClassifier", "4,3",
+                "support_vectors%1 2 3 4 5 6,vectors_per_class=1 2",
+                "'vectors_per_class' does not add up to 2 vectors");
     one_refused("ai.onnx.ml.TreeEnsemble", "4,3", NULL, "it has no nodes");
     one_refused("ai.onnx.ml.TreeEnsemble", "4,3", "nodes_featureids=1 2,nodes_truenodeids=0",
                 "'nodes_truenodeids' has 1 entries, expected 2");

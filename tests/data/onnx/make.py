@@ -405,6 +405,9 @@ picked('ml_columns_of_a_line', fl(5), np.array([1, 1]))
 learned('ml_side_by_side', [h.make_node('FeatureVectorizer', ['a', 'b'], ['y'], domain='ai.onnx.ml', inputdimensions=[2, 4])], {'a': fl(3, 2), 'b': fl(3, 4)}, {'y': T.FLOAT})
 for kernel in ('LINEAR', 'POLY', 'RBF', 'SIGMOID'):
     one('ml_svm_' + kernel.lower(), 'SVMRegressor', np.abs(fl(4, 3)), T.FLOAT, kernel_type=kernel, kernel_params=[0.25, 0.5, 3.0], n_supports=5, coefficients=numbers(5), support_vectors=[abs(v) for v in numbers(15)], rho=[0.75])
+for kernel, labels, a in (('LINEAR', [4, -2, 9], {}), ('RBF', [0, 1], {}), ('RBF', [3, 5, 1, 0], dict(post_transform='SOFTMAX'))):
+    n, d = len(labels), len(labels) * (len(labels) - 1) // 2
+    learned('ml_svc_%d_%s' % (n, kernel.lower()), [h.make_node('SVMClassifier', ['x'], ['l', 'y'], domain='ai.onnx.ml', kernel_type=kernel, kernel_params=[0.25, 0.0, 3.0], classlabels_ints=labels, vectors_per_class=[2] * n, coefficients=numbers(2 * n * (n - 1)), support_vectors=numbers(6 * n), rho=numbers(d), **a)], {'x': fl(9, 3)}, both, 3)
 one('ml_svm_plain', 'SVMRegressor', fl(4, 3), T.FLOAT, kernel_type='LINEAR', kernel_params=[0.0, 0.0, 0.0], coefficients=numbers(3), rho=[0.75])
 def forest(depths, features, targets, kind):
     n = {k: [] for k in ('featureids', 'splits', 'truenodeids', 'falsenodeids', 'trueleafs', 'falseleafs', 'missing_value_tracks_true')}
@@ -430,3 +433,4 @@ x[2, 1] = x[5, 3] = np.nan
 softmax, logistic = (1, lambda s: np.exp(s) / np.exp(s).sum(1, keepdims=True)), (2, lambda s: 1 / (1 + np.exp(-s)))
 for name, kind, targets, how, then in (('sum', np.float64, 3, 1, softmax), ('average', np.float32, 1, 0, logistic), ('most', np.float32, 1, 3, None)):
     learned('ml_forest_' + name, [h.make_node('TreeEnsemble', ['x'], ['y'], domain='ai.onnx.ml', aggregate_function=how, **forest([4, 2, 1], 4, targets, kind))], {'x': x.astype(kind)}, {'y': TYPE[np.dtype(kind).name]}, 5, then)
+learned('ml_trees_hits', [h.make_node('TreeEnsembleRegressor', ['x'], ['y'], domain='ai.onnx.ml', n_targets=1, nodes_hitrates=[1.0] * 3, nodes_treeids=[0] * 3, nodes_nodeids=[0, 1, 2], nodes_featureids=[1, 0, 0], nodes_modes=['BRANCH_LEQ', 'LEAF', 'LEAF'], nodes_values=[0.25, 0.0, 0.0], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0], target_treeids=[0, 0], target_nodeids=[1, 2], target_ids=[0, 0], target_weights=[1.5, -2.0])], {'x': x}, score, 3)

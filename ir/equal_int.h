@@ -20,7 +20,7 @@
 
 #include <isl/set.h>
 
-enum { MAX_SPACE = 64, MAX_TERMS = 128, MAX_ATOMS = 12, MAX_CONTENTS = 4096 };
+enum { MAX_SPACE = 64, MAX_TERMS = 128, MAX_ATOMS = 12, MAX_CONTENTS = 4096, MOST_NODES = 100000 };
 
 struct reach { __int128 lo, hi; };       /* all values lie between; floats: not used */
 
@@ -86,6 +86,7 @@ struct open_state {
 struct equal {
     isl_ctx *ctx;
     struct arena arena;
+    int nodes;                         /* operations that were looked at; where values are read more than once along a chain they multiply */
     struct side side[2];
     struct content content[MAX_CONTENTS];
     int ncontents;

@@ -545,6 +545,7 @@ static struct form *form_node(struct equal *x, struct side *s, int event, int no
     const struct op *o = &st->op[node];
     struct form *arg[3], *f = NULL;
     int n = op_info[o->code].arity;
+    if (++x->nodes > MOST_NODES) equal_stop(x, "it takes too many steps");
     if (x->failed) return form_new(x, o->type, c->n);
     if (o->code == OP_READ) return form_read(x, s, event, &st->read[o->read], c);
     if (o->code == OP_LITERAL) return form_literal(x, o->type, o->value, c);

@@ -5,6 +5,8 @@
 #include "ir/equal_alike.h"
 #include "mapper_help.h"
 
+#include <time.h>
+
 struct equal_case {
     const char *declarations, *before, *after;
     uint32_t laws;
@@ -502,6 +504,38 @@ static void test_bounded(void **state) {
     program_free(q);
 }
 
+/* A chain in which each value is read three times, different at its beginning: what the last one is
+ * made of is 3^100 values of the first. */
+static void test_chains_end(void **state) {
+    enum { CHAIN = 100 };
+    (void)state;
+    struct text t[2] = {{0}, {0}}, declared = {0};
+    text_printf(&declared, "in A: f32[16,16]  out C: f32[16]  axes i: 16\n");
+    for (int k = 0; k <= CHAIN; k++)
+        text_printf(&declared, "temp T%d: f32[16]  temp M%d: f32[1]  ", k, k);
+    for (int side = 0; side < 2; side++) {
+        text_printf(&t[side], "T0[i] = A[i,%d]; ", side);
+        for (int k = 0; k < CHAIN; k++)
+            text_printf(&t[side],
+                        "M%d[0] = 0; M%d[0] max= T%d[i]; T%d[i] = round(T%d[i] / M%d[0]) - "
+                        "sin(T%d[i]); ",
+                        k, k, k, k + 1, k, k, k);
+        text_printf(&t[side], "C[i] = T%d[i]", CHAIN);
+    }
+    struct equal_case c = {declared.at, t[0].at, t[1].at, LAWS_EXACT, false};
+    struct program *p = program_of(&c, c.before), *q = program_of(&c, c.after);
+    struct items all = {0, p->nitems};
+    clock_t begin = clock();
+    struct verdict v = items_equal_by(p, all, q, all, LAWS_EXACT, 0);
+    assert_int_equal(v.evidence, EVIDENCE_UNPROVED);
+    assert_string_equal(v.why, "it takes too many steps");
+    assert_true(clock() - begin < 8 * CLOCKS_PER_SEC);
+    program_free(p);
+    program_free(q);
+    for (int side = 0; side < 2; side++) text_free(&t[side]);
+    text_free(&declared);
+}
+
 /* Proofs are kept by what they look at: a statement of a recurrence's body is not one outside. */
 static void test_kept_proofs(void **state) {
     struct program *p = program_of(&cases[0], cases[0].before);
@@ -560,6 +594,7 @@ static void test_samples_of_sums(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases), cmocka_unit_test(test_samples_of_sums),
-        cmocka_unit_test(test_bounded), cmocka_unit_test(test_kept_proofs)};
+        cmocka_unit_test(test_bounded), cmocka_unit_test(test_chains_end),
+        cmocka_unit_test(test_kept_proofs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

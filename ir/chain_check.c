@@ -165,11 +165,16 @@ struct chain_report chain_verify(const struct chain *c, const struct program *la
     for (int k = 0; k < c->nsteps || (k == 0 && c->nsteps == 0); k++) {
         const struct chain_step *s = c->nsteps ? &c->step[k] : &same;
         const struct program *q = s->program ? s->program : last;
-        /* arrays that are declared otherwise: it is compared as if they were not */
-        struct program *spread = arguments_alike(p, q) ? NULL : program_spread(q, p);
-        bool good = well_placed(p, spread ? spread : q, s);
-        if (good) judge_step(p, spread ? spread : q, s, &r, what);
-        if (spread) program_free(spread);
+        /* arrays that are declared otherwise, with fewer dimensions in one of both: they are
+         * compared as if they were not */
+        bool alike = arguments_alike(p, q);
+        struct program *after = alike ? NULL : program_spread(q, p);
+        struct program *before = alike || after ? NULL : program_spread(p, q);
+        const struct program *x = before ? before : p, *y = after ? after : q;
+        bool good = well_placed(x, y, s);
+        if (good) judge_step(x, y, s, &r, what);
+        program_free(after);
+        program_free(before);
         if (!good) {
             note(&r, torn, s->nwitnesses ? s->witness[0].by : "copies");
             return r;

@@ -147,9 +147,33 @@ static bool spread_stmt(const struct spread *s, struct stmt *st) {
     return true;
 }
 
+/* As the buffer will be declared. */
+static const struct buffer *declared_as(const struct spread *s, int buffer) {
+    int twin = program_buffer(s->like, s->q->buffer[buffer].name);
+    return twin < 0 ? &s->q->buffer[buffer] : &s->like->buffer[twin];
+}
+
+/* A state is handed on element by element, so its buffers are declared alike; a call knows its
+ * arrays as they are. */
+static bool items_spread(const struct spread *s, const struct item *item, int n) {
+    bool good = true;
+    for (int i = 0; i < n && good; i++) {
+        const struct recur *r = item[i].recur;
+        good = item[i].kind != ITEM_CALL;
+        for (int k = 0; item[i].kind == ITEM_RECUR && k < r->nstates; k++) {
+            const struct recur_state *x = &r->state[k];
+            const struct buffer *b = declared_as(s, x->current);
+            good &= same_dims(b, declared_as(s, x->next)) &&
+                    same_dims(b, declared_as(s, x->from)) &&
+                    (x->to < 0 || same_dims(b, declared_as(s, x->to)));
+        }
+        if (good && item[i].kind == ITEM_RECUR) good = items_spread(s, r->item, r->nitems);
+    }
+    return good;
+}
+
 static bool spread_all(struct spread *s) {
-    for (int i = 0; i < s->q->nitems; i++)
-        if (s->q->item[i].kind != ITEM_STMT) return false;
+    if (!items_spread(s, s->q->item, s->q->nitems)) return false;
     if (!note_all(s) || !add_digits(s)) return false;
     for (int k = 0; k < s->q->nstmts; k++)
         if (!spread_stmt(s, &s->q->stmt[k])) return false;
@@ -157,7 +181,10 @@ static bool spread_all(struct spread *s) {
         struct buffer *mine = &s->q->buffer[b];
         int twin = program_buffer(s->like, mine->name);
         if (twin < 0 || same_dims(mine, &s->like->buffer[twin])) continue;
-        if (mine->elements != s->like->buffer[twin].elements || mine->size) return false;
+        bool first = mine->ndims > 0 && s->like->buffer[twin].ndims > 0 &&
+                     mine->extent[0] == s->like->buffer[twin].extent[0];
+        if (mine->elements != s->like->buffer[twin].elements || (mine->size && !first))
+            return false;
         mine->ndims = s->like->buffer[twin].ndims;
         mine->extent = s->like->buffer[twin].extent;
     }

@@ -6,6 +6,7 @@
 #include "mapper/group.h"
 #include "mapper/hoist.h"
 #include "mapper/lift.h"
+#include "mapper/rows.h"
 #include "mapper/mapper_int.h"
 #include "mapper/stack.h"
 #include "ir/memory.h"
@@ -335,6 +336,20 @@ static struct program *change_factors(struct program *p, const struct needles *n
     return q;
 }
 
+/* The program with dimensions in rows of lanes; or as it was. A step of its own, as arguments have
+ * other dimensions then. */
+static struct program *change_rows(struct program *p, const struct needles *needles,
+                                   struct decider *d, struct chain *chain) {
+    const struct reason r = {.by = "rows", .laws = LAWS_EXACT, .sampling = SAMPLE_VALUES};
+    struct program *q = split_rows(p, needles, d);
+    if (!q) return p;
+    chain_append(chain, p, "forward", true);
+    chain_reason(chain, &r);
+    chain_append(chain, q, r.by, true);
+    program_free(p);
+    return q;
+}
+
 struct cover *mapper_cover_allowing(const struct program *p, const struct machine *m,
                                     enum rewrite_effect floats, const struct refusals *refused,
                                     struct needles *kept, struct decider *d, struct diags *diags) {
@@ -344,8 +359,9 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     struct program *joined = program_copy(p);
     program_forward(joined, false);
     program_coalesce(joined);
-    change_recurrences(joined, m, floats, d, cover->chain);
     struct needles *needles = kept ? kept : needles_open(m);
+    joined = change_rows(joined, needles, d, cover->chain);
+    change_recurrences(joined, m, floats, d, cover->chain);
     joined = change_factors(joined, needles, floats, d, cover->chain);
     floats_in_f32(joined, needles, refused, d);
     cover->program = program_open(joined, &cover->arena, &cover->steps);

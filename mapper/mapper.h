@@ -198,6 +198,8 @@ struct cover *mapper_cover_allowing(const struct program *, const struct machine
 struct program *mapper_fixed_point(const struct program *, const struct machine *, const void *const *data, enum rewrite_effect floats, struct decider *,
                                    int *changed);
 void cover_free(struct cover *);
+/* Cycles of instructions that could take several rows of lanes at a time, where all that they execute is one long row. */
+double cover_of_one_row(const struct cover *, const struct needles *);
 bool cover_verify(const struct cover *, const struct machine *, struct diags *);
 void cover_print(const struct cover *, const struct machine *, struct text *);
 

@@ -13,10 +13,12 @@ enum {
     STATEMENTS = 24, /* of more the tries are fewer */
     SMALL = 10,
     PLANS = 12000, /* that each try looks at */
-    STEPS = 30000
+    STEPS = 30000,
+    LONG_STEPS = 300000 /* of two schedules that are compared once */
 };
 static const double AS_PRICED = 1.25, BESIDE = 1.5, NEARLY = 1.1, BETTER = 0.99, MUCH_BETTER = 0.93,
-                    HOPELESS = 4, IDLE = 32, WORSE = 1.01;
+                    HOPELESS = 4, IDLE = 32, WORSE = 1.01,
+                    ROWS_FROM = 0.05; /* the part of the time that instructions of one row take */
 
 /* Another answer often leads to a schedule that there was. */
 struct seen {
@@ -40,6 +42,8 @@ struct trying {
     struct seen *seen;
     int nseen, cap_seen;
     struct known_covers *covers; /* with the answers that are preferred */
+    int said, errors;            /* messages before this compilation */
+    size_t explained;            /* and what was explained */
 };
 
 /* Instances of some unit are as many as the schedule has turns: it may leave most of them idle. */
@@ -128,11 +132,17 @@ static double largest(const struct put_question *a, int n) {
     return most;
 }
 
+/* Whether an axis is rows of lanes changes all that has it, so it is no answer like others. */
+static bool asks_for_rows(const struct put_question *a) {
+    return a->kind == QUESTION_FUSION && strncmp(a->subject, "axes of '", 9) == 0;
+}
+
 /* Statements that hardly count stay as they are, and nothing goes to the fallback. */
 static void add_answers(struct trying *t, const struct put_question *a, double most,
                         struct answers *all) {
     double given = a->cost[a->answer];
     if (a->kind == QUESTION_FUSION && strncmp(a->subject, "axes of", 7) != 0) return;
+    if (asks_for_rows(a)) return;
     if (a->kind != QUESTION_FUSION && given * SMALL < most) return;
     if (t->single && a->kind != QUESTION_MAPPING) return;
     for (int i = 0; i < a->n; i++) {
@@ -277,15 +287,97 @@ static bool better_ways(struct trying *t, const struct schedule *s) {
     return improved(t, asked, n, cost);
 }
 
+/* ---- the whole ---- */
+
+/* Anew, with the answers that are preferred; the schedule and the cover at hand end. */
+static struct schedule *again(struct trying *t, struct schedule *s, struct cover **cover,
+                              struct diags *diags) {
+    struct text *explain = t->options->explain;
+    struct scheduler_options options = *t->options;
+    options.covers = NULL;
+    if (s) cover_free(*cover);
+    schedule_free(s);
+    diags->n = t->said;
+    diags->errors = t->errors;
+    if (explain && explain->at) explain->at[explain->n = t->explained] = 0;
+    s = schedule_mapped(t->p, t->m, t->floats, t->decider, &options, cover, diags);
+    t->warnings = diags->n - t->said;
+    return s;
+}
+
+/* With better answers where there are such. */
+static struct schedule *settled(struct trying *t, struct schedule *s, struct cover **cover,
+                                struct diags *diags) {
+    struct decider_mark first = {0};
+    if (t->decider) first = decider_mark(t->decider);
+    if (better_ways(t, s)) return again(t, s, cover, diags); /* once more, for the record */
+    if (t->decider) decider_back(t->decider, &first);
+    return s;
+}
+
+struct times {        /* of device and host together */
+    double simulated; /* -1: it takes too long */
+    double planned;
+};
+
+static struct times times_of(struct trying *t, const struct schedule *s) {
+    int64_t steps = LONG_STEPS;
+    if (!s) return (struct times){INFINITY, INFINITY};
+    double cycles = t->options->simulate ? t->options->simulate(s, &steps) : -1;
+    return (struct times){cycles > 0 ? cycles + s->host : -1, schedule_cost(s, NULL) + s->host};
+}
+
+/* Simulated times are compared with one another alone. */
+static bool clearly_less(struct times a, struct times b) {
+    return a.simulated > 0 && b.simulated > 0 ? a.simulated < BETTER * b.simulated
+                                              : a.planned < BETTER * b.planned;
+}
+
+/* Instructions that could take several rows and get one take a good part of the time: axes in rows
+ * are preferred from now on. */
+static bool prefers_rows(struct trying *t, const struct schedule *s, const struct cover *cover) {
+    int n = 0, preferred = 0;
+    if (!s || !t->decider) return false;
+    struct put_question *asked = asked_copy(t, &n);
+    double least = s->host_rate > 0 ? ROWS_FROM * (device_cycles(t, s) + s->host) : INFINITY;
+    for (int i = 0; i < n; i++) {
+        const struct put_question *a = &asked[i];
+        if (!asks_for_rows(a) || a->answer != 0) continue;
+        if (!preferred && cover_of_one_row(cover, t->options->needles) < least) return false;
+        decider_prefer(t->decider, a->kind, a->subject, a->text[1]);
+        preferred++;
+    }
+    return preferred > 0;
+}
+
+/* Both ways where axes may be in rows: with them first, and as it was unless that is cheaper. */
+static struct schedule *in_rows_or_whole(struct trying *t, struct schedule *s, struct cover **cover,
+                                         struct diags *diags) {
+    int given = t->decider ? decider_preferred(t->decider) : 0;
+    if (!prefers_rows(t, s, *cover)) return settled(t, s, cover, diags);
+    struct times whole = times_of(t, s);
+    decider_again(t->decider, decider_preferred(t->decider));
+    s = settled(t, again(t, s, cover, diags), cover, diags);
+    if (clearly_less(times_of(t, s), whole)) return s;
+    decider_again(t->decider, given);
+    covers_forget(t->covers);
+    t->ntried = 0;
+    return settled(t, again(t, s, cover, diags), cover, diags);
+}
+
 struct schedule *scheduler_compile(const struct program *p, const struct machine *m,
                                    enum rewrite_effect floats, struct decider *decider,
                                    const struct scheduler_options *options, struct cover **cover,
                                    struct diags *diags) {
     struct scheduler_options shared = options ? *options : (struct scheduler_options){.threads = 0};
-    struct trying t = {.p = p, .m = m, .floats = floats, .decider = decider, .options = &shared};
-    struct text *explain = t.options->explain;
-    int said = diags->n, errors = diags->errors;
-    size_t explained = explain ? explain->n : 0;
+    struct trying t = {.p = p,
+                       .m = m,
+                       .floats = floats,
+                       .decider = decider,
+                       .options = &shared,
+                       .said = diags->n,
+                       .errors = diags->errors,
+                       .explained = shared.explain ? shared.explain->n : 0};
     arena_init(&t.arena);
     struct known_searches *own = shared.searches ? NULL : known_open();
     if (own) shared.searches = own; /* what a try leaves as it was is not planned again */
@@ -293,20 +385,8 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
     if (needles) shared.needles = needles; /* nor mapped again */
     shared.covers = t.covers = covers_open();
     struct schedule *s = schedule_mapped(p, m, floats, decider, &shared, cover, diags);
-    t.warnings = diags->n - said;
-    struct decider_mark first = {0};
-    if (decider) first = decider_mark(decider);
-    if (better_ways(&t, s)) { /* the answers are given once more, for the record */
-        shared.covers = NULL;
-        schedule_free(s);
-        cover_free(*cover);
-        diags->n = said;
-        diags->errors = errors;
-        if (explain && explain->at) explain->at[explain->n = explained] = 0;
-        s = schedule_mapped(p, m, floats, decider, &shared, cover, diags);
-    } else if (decider) {
-        decider_back(decider, &first);
-    }
+    t.warnings = diags->n - t.said;
+    s = in_rows_or_whole(&t, s, cover, diags);
     known_close(own);
     needles_close(needles);
     covers_close(t.covers);

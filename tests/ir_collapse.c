@@ -114,8 +114,74 @@ static void test_wrong(void **state) {
     }
 }
 
+#define STEPS(H)                                                                                   \
+    "kernel a(T=0..9) { in X: f32[T, " H "]  const U: f32[" H ", " H "]  in h0: f32[" H "]  "      \
+    "out y: f32[T, " H "]  out hT: f32[" H "]\n"                                                   \
+    "recur t: T  state h: f32[" H "] from h0 to hT {"
+#define ONE "axes i: 6, j: 6  temp s: f32[6]\n"
+#define TWO "axes i: 2, j: 2, k: 3, l: 3  temp s: f32[2, 3]\n"
+
+/* A dimension that becomes two, in a recurrence with its states too. */
+static const struct rows_case {
+    const char *before, *after;
+    bool equal;
+} rows[] = {
+    {"kernel a() { in X: f32[4, 6]  out Y: f32[4, 6]  axes p: 4, q: 6\n Y[p,q] = exp(X[p,q]) }",
+     "kernel a() { in X: f32[4, 2, 3]  out Y: f32[4, 2, 3]  axes p: 4, q: 2, l: 3\n"
+     "Y[p,q,l] = exp(X[p,q,l]) }",
+     true},
+    {STEPS("6") ONE
+     "s[i] = X[t,i]\n s[i] += U[i,j] * h[j]\n h'[i] = tanh(s[i])\n y[t,i] = h'[i] } }",
+     STEPS("2, 3") TWO
+     "s[i,k] = X[t,i,k]\n s[i,k] += U[i,k,j,l] * h[j,l]\n h'[i,k] = tanh(s[i,k])\n"
+     "y[t,i,k] = h'[i,k] } }",
+     true},
+    /* a weight that is turned, a sum of one row alone, the old state for the new one */
+    {STEPS("6") ONE
+     "s[i] = X[t,i]\n s[i] += U[i,j] * h[j]\n h'[i] = tanh(s[i])\n y[t,i] = h'[i] } }",
+     STEPS("2, 3") TWO
+     "s[i,k] = X[t,i,k]\n s[i,k] += U[j,l,i,k] * h[j,l]\n h'[i,k] = tanh(s[i,k])\n"
+     "y[t,i,k] = h'[i,k] } }",
+     false},
+    {STEPS("6") ONE
+     "s[i] = X[t,i]\n s[i] += U[i,j] * h[j]\n h'[i] = tanh(s[i])\n y[t,i] = h'[i] } }",
+     STEPS("2, 3") TWO "s[i,k] = X[t,i,k]\n s[i,k] += U[i,k,j,l] * h[j,l] where j <= 0\n"
+                       "h'[i,k] = tanh(s[i,k])\n y[t,i,k] = h'[i,k] } }",
+     false},
+    {STEPS("6") ONE
+     "s[i] = X[t,i]\n s[i] += U[i,j] * h[j]\n h'[i] = tanh(s[i])\n y[t,i] = h'[i] } }",
+     STEPS("2, 3") TWO
+     "s[i,k] = X[t,i,k]\n s[i,k] += U[i,k,j,l] * h[j,l]\n h'[i,k] = tanh(s[i,k])\n"
+     "y[t,i,k] = h[i,k] } }",
+     false},
+};
+
+static struct program *bound_sizes(struct trial *t, const char *text) {
+    struct bindings none = {.n = 0};
+    trial_open(t);
+    trial_parse(t, "text", text);
+    t->p = t->nkernels == 1 ? program_bind_sizes(t->kernel[0], &none, NULL, &t->diags) : NULL;
+    if (!t->p) {
+        diags_print(&t->diags, stderr);
+        fail_msg("does not bind: %s", text);
+    }
+    return t->p;
+}
+
+static void test_rows(void **state) {
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct trial t, u;
+        bool equal = judged(bound_sizes(&t, rows[k].before), bound_sizes(&u, rows[k].after)) ==
+                     EVIDENCE_PROVED;
+        if (equal != rows[k].equal) fail_msg("%sproved: %s", equal ? "" : "not ", rows[k].after);
+        trial_close(&t);
+        trial_close(&u);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_collapse),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_collapse), cmocka_unit_test(test_rows),
                                        cmocka_unit_test(test_wrong)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -390,6 +390,9 @@ struct program *kernel_program(struct import *, const char *text, const struct b
                                struct source *, struct kernel **, const void ***data);
 void import_free(struct import *);
 
+/* op_suppress.c: NonMaxSuppression where boxes, scores or thresholds are data; `most` boxes of a class */
+bool suppress_data(struct import *, struct tensor *box, struct tensor *score, int64_t most, bool centre);
+
 /* op_gather.c: the node's result is x at the places of `index` along the axis */
 bool gather_places(struct import *, struct tensor *x, struct tensor *index, int axis);
 

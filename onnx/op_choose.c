@@ -224,8 +224,9 @@ static double one_number(struct import *im, int k, double preset) {
 
 bool op_non_max_suppression(struct import *im) {
     struct suppression s = {node_input(im, 0), node_input(im, 1), .least = -1.0 / 0.0};
-    for (int k = 0; k < 5; k++)
-        if (node_input(im, k) && !known(im, node_input(im, k), k)) return false;
+    bool folds = true;
+    for (int k = 0; k < 5; k++) folds &= !node_input(im, k) || node_input(im, k)->data;
+    if (node_input(im, 2) && !known(im, node_input(im, 2), 2)) return false;
     const struct tensor *b = s.box, *p = s.score;
     if (b->ndims != 3 || b->extent[2] != 4 || p->ndims != 3 || p->extent[0] != b->extent[0] ||
         p->extent[2] != b->extent[1] || b->type != TYPE_F32 || p->type != TYPE_F32)
@@ -235,6 +236,8 @@ bool op_non_max_suppression(struct import *im) {
     if (!attribute_int(im, "center_point_box", &s.centre)) return false;
     double most = one_number(im, 2, 0);
     s.most = most > (double)b->extent[1] ? b->extent[1] : (int64_t)most;
+    if (!folds)
+        return suppress_data(im, node_input(im, 0), node_input(im, 1), s.most, s.centre != 0);
     s.overlap = one_number(im, 3, 0);
     s.least = one_number(im, 4, s.least);
     s.chosen = arena_array(im->arena, (size_t)(3 * p->elements) + 1, sizeof *s.chosen);

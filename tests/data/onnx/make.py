@@ -434,3 +434,14 @@ softmax, logistic = (1, lambda s: np.exp(s) / np.exp(s).sum(1, keepdims=True)), 
 for name, kind, targets, how, then in (('sum', np.float64, 3, 1, softmax), ('average', np.float32, 1, 0, logistic), ('most', np.float32, 1, 3, None)):
     learned('ml_forest_' + name, [h.make_node('TreeEnsemble', ['x'], ['y'], domain='ai.onnx.ml', aggregate_function=how, **forest([4, 2, 1], 4, targets, kind))], {'x': x.astype(kind)}, {'y': TYPE[np.dtype(kind).name]}, 5, then)
 learned('ml_trees_hits', [h.make_node('TreeEnsembleRegressor', ['x'], ['y'], domain='ai.onnx.ml', n_targets=1, nodes_hitrates=[1.0] * 3, nodes_treeids=[0] * 3, nodes_nodeids=[0, 1, 2], nodes_featureids=[1, 0, 0], nodes_modes=['BRANCH_LEQ', 'LEAF', 'LEAF'], nodes_values=[0.25, 0.0, 0.0], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0], target_treeids=[0, 0], target_nodeids=[1, 2], target_ids=[0, 0], target_weights=[1.5, -2.0])], {'x': x}, score, 3)
+
+# Boxes that are data: a row for each that may be chosen; those behind the last one name no element.
+suppressed = np.random.default_rng(15)
+for name, B, C, N, most, overlap, least, centre in (('non_max_suppression_classes', 2, 3, 17, 4, 0.1, 0.6, 0), ('non_max_suppression_centre', 1, 2, 20, 20, 0.2, None, 1), ('non_max_suppression_none', 2, 1, 5, 3, 0.5, 2.0, 0)):
+    boxes, scores = suppressed.random((B, N, 4)).astype(np.float32), suppressed.integers(0, 40, (B, C, N)).astype(np.float32) / 40
+    boxes[..., 2:] *= 0.4 if centre else 1
+    constants = dict(known(k=[most]), i=np.array([overlap], np.float32), **({} if least is None else {'t': np.array([least], np.float32)}))
+    node = h.make_node('NonMaxSuppression', ['x', 's', 'k', 'i'] + ([] if least is None else ['t']), ['y'], center_point_box=centre)
+    model = h.make_model(h.make_graph([node], name, [h.make_tensor_value_info(k, T.FLOAT, v.shape) for k, v in (('x', boxes), ('s', scores))], [h.make_tensor_value_info('y', T.INT64, ['n', 3])], [tensor(k, v) for k, v in constants.items()]), opset_imports=[h.make_opsetid('', 11)], ir_version=8)
+    rows = onnxruntime.InferenceSession(model.SerializeToString(), providers=['CPUExecutionProvider']).run(None, {'x': boxes, 's': scores})[0]
+    save(name, model, {'x': boxes, 's': scores}, [np.concatenate([rows, np.full((B * C * most - len(rows), 3), 2**31 - 1)])])

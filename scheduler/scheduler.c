@@ -20,6 +20,8 @@
 #include "scheduler/plan/search.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
+#include "scheduler/schedule/sizes.h"
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -35,6 +37,25 @@ static bool check_items(struct work *w) {
             "interpreter alone can",
             p->name, call->function);
     return false;
+}
+
+/* Half of the addresses are left for padding and layouts. */
+static bool check_sizes(struct work *w) {
+    const struct program *p = w->p;
+    int64_t bytes = 0;
+    for (int b = 0; b < p->nbuffers; b++) {
+        int64_t size = (int64_t)type_size(p->buffer[b].type), n = p->buffer[b].elements;
+        if (n >= ELEMENT_LIMIT || n * size > ADDRESS_LIMIT / 2 - bytes) {
+            diag_line(w->diags, work_file(w), 0, 0,
+                      "'%s' of %" PRId64
+                      " elements is too large to be scheduled: expected fewer than "
+                      "2^40 elements, and at most 2^46 bytes of all arrays together",
+                      p->buffer[b].name, n);
+            return false;
+        }
+        bytes += n * size;
+    }
+    return true;
 }
 
 static void begin(struct work *w) {
@@ -227,7 +248,8 @@ static bool check_machine(struct work *w) {
 }
 
 static bool run(struct work *w) {
-    if (!check_items(w) || !check_machine(w) || !homes_hold_arguments(w)) return false;
+    if (!check_items(w) || !check_machine(w) || !check_sizes(w) || !homes_hold_arguments(w))
+        return false;
     begin(w);
     struct moves moves = *known_moves(w->searches, w);
     bool ok = join_begin(w) && tasks_make(w);

@@ -1,10 +1,10 @@
+#include "scheduler/schedule/sizes.h"
 #include "scheduler/verify/verify_int.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum { SX_DEPTH = 2 * SCHEDULE_TERMS };
-static const int64_t ADDRESS_LIMIT = INT64_C(1) << 47;
 
 /* Where the check is: the loops around. */
 struct scope {
@@ -83,7 +83,7 @@ static bool check_place(struct verify *v, int number) {
     if (m->types && !(m->types >> b->type & 1))
         return verify_error(v, "place '%s' holds %s, which memory '%s' does not", p->name,
                             type_name(b->type), m->id);
-    if (b->elements >= INT64_C(1) << 40)
+    if (b->elements >= ELEMENT_LIMIT)
         return place_error(v, p, "has too many elements to verify");
     if (p->keep == KEEP_LOCAL && p->table) return place_error(v, p, "has a table, but is no home");
     if (p->keep == KEEP_LOCAL) return true;

@@ -162,6 +162,26 @@ static void crowded_rows_are_few(void **state) {
     compiled_free(&r);
 }
 
+/* Every second element of rows of 56 bytes: rows share lines, so that a block of the picture stays
+ * in a cache while all channels pass. Were each row to have lines of its own, the sums would be
+ * made in parts, and refills would take a quarter of the products' time. */
+static void near_rows_share_lines(void **state) {
+    (void)state;
+    static const char text[] = "kernel half() {\n"
+                               "  in X: f32[1024, 14, 14]  const W: f32[2048, 1024]\n"
+                               "  out Y: f32[2048, 7, 7]\n"
+                               "  axes k: 2048, p: 7, q: 7, c: 1024\n"
+                               "  Y[k,p,q] = 0\n"
+                               "  Y[k,p,q] += X[c, 2*p, 2*q] * W[k,c]\n"
+                               "}\n";
+    struct compiled r;
+    compiled_open(&r, "machines/cpu-avx512.xml", NULL, NULL, text, NULL, 0);
+    compiled_by(&r, &plan_best, 0, &(struct scheduler_options){.threads = 1});
+    assert_true(r.s->cost <
+                1.2 * 2048 * 49 * 1024 / 16 / 2); /* two sixteen-wide products a cycle */
+    compiled_free(&r);
+}
+
 /* Of weights that stand in one column of an instruction's tile, as many rows as the tile has come
  * home, but not the other 255 columns. */
 static void one_column_takes_no_tile(void **state) {
@@ -220,8 +240,8 @@ int main(void) {
         cmocka_unit_test(schedules_verify),          cmocka_unit_test(any_answers_are_legal),
         cmocka_unit_test(meaning_is_kept),           cmocka_unit_test(size_does_not_follow_extents),
         cmocka_unit_test(results_stay_in_registers), cmocka_unit_test(crowded_rows_are_packed),
-        cmocka_unit_test(crowded_rows_are_few),      cmocka_unit_test(one_column_takes_no_tile),
-        cmocka_unit_test(recurrences_stay_loops),
+        cmocka_unit_test(near_rows_share_lines),     cmocka_unit_test(crowded_rows_are_few),
+        cmocka_unit_test(one_column_takes_no_tile),  cmocka_unit_test(recurrences_stay_loops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

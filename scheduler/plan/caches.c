@@ -74,13 +74,18 @@ void direct_charge(struct work *w, const struct moves *moves, const struct plan 
 
 struct rows { /* how a tile lies at home: runs of consecutive bytes, repeated in strides */
     double run, count[MAX_COORDS], stride[MAX_COORDS], total;
+    double elements, line; /* of the tile; gaps that are shorter than a line are parts of a run */
     int n;
 };
 
 static void rows_add(struct rows *r, bool *dense, double extent, double whole, double stride) {
+    r->elements *= extent;
     if (*dense && stride == r->run) {
         r->run *= extent;
         *dense = extent == whole;
+    } else if (r->n == 0 && stride >= r->run && stride - r->run < r->line) {
+        r->run += (extent - 1) * stride;
+        *dense = false;
     } else if (extent > 1) {
         r->count[r->n] = extent;
         r->stride[r->n++] = stride;
@@ -89,14 +94,13 @@ static void rows_add(struct rows *r, bool *dense, double extent, double whole, d
     }
 }
 
-static void rows_make(const struct work *w, int buffer, const int64_t *tile, struct rows *r) {
+static void rows_make(const struct work *w, int buffer, const int64_t *tile, double line,
+                      struct rows *r) {
     const struct buffer *b = &w->p->buffer[buffer];
     const struct home *h = work_home(w, buffer);
     double size = (double)type_size(b->type), stride = size;
     bool dense = true;
-    r->run = size;
-    r->total = 1;
-    r->n = 0;
+    *r = (struct rows){.run = size, .total = 1, .elements = 1, .line = line};
     for (int i = 0; h->packed && i < h->n; i++) {
         struct coord c = h->at[i];
         double n = ceil((double)tile[c.dim] / (double)c.div),
@@ -160,11 +164,11 @@ static void footprint(const struct work *w, const struct memory *mem, const stru
     double line = mem->line > 0 ? (double)mem->line : 64,
            size = (double)type_size(w->p->buffer[acc->buffer].type);
     tile_extents(w, p, t, acc, depth, tile);
-    rows_make(w, acc->buffer, tile, &f->rows);
+    rows_make(w, acc->buffer, tile, line, &f->rows);
     double lines = run_lines(&f->rows, line, size);
     f->lines = lines * f->rows.total;
-    f->ratio = lines / (f->rows.run / size);
-    f->runs = size / f->rows.run;
+    f->ratio = f->lines / f->rows.elements;
+    f->runs = f->rows.total / f->rows.elements;
 }
 
 struct refilled {

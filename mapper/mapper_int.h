@@ -22,6 +22,7 @@ struct term_node {
     int origin;    /* the statement's op that it comes from */
     bool made;     /* by term_simplify: nothing that the statement could be cut at */
     struct range range;
+    struct range alone; /* what the statement by itself says, whatever its arrays hold */
 };
 
 /* Nodes 0..nops-1 are the statement's ops; an accumulation adds its read and its root. */

@@ -294,6 +294,10 @@ void ranges_of_ops(const struct program *p, int stmt, struct range *out) {
     op_ranges(p, stmt, DEPTH, out);
 }
 
+void ranges_of_ops_alone(const struct program *p, int stmt, struct range *out) {
+    op_ranges(p, stmt, 0, out);
+}
+
 struct range range_of_result(const struct program *p, int stmt) {
     return result_range(p, stmt, DEPTH);
 }

@@ -21,6 +21,8 @@ struct range range_of_type(enum type);
 struct range range_of_buffer(const struct program *, int buffer, int before);
 /* Of each op of a statement; `out` has nops elements. */
 void ranges_of_ops(const struct program *, int stmt, struct range *out);
+/* The same of the statement by itself: what it reads may be anything of its type. */
+void ranges_of_ops_alone(const struct program *, int stmt, struct range *out);
 /* Of the destination after the statement, every partial sum included. */
 struct range range_of_result(const struct program *, int stmt);
 bool range_fits(const struct range *, enum type); /* each value is one of the type, exactly */

@@ -37,14 +37,17 @@ static int make_cast(struct simplifier *s, int of, enum type to) {
                              .made = true,
                              .constant = x.constant,
                              .axes = x.axes,
-                             .range = x.range};
+                             .range = x.range,
+                             .alone = x.alone};
     if (x.constant) node.value = type_convert(to, x.type, x.value);
     return make_node(s, node);
 }
 
-/* Does x come through type `via` unchanged, so that a cast to `to` of either is the same? */
+/* Does x come through type `via` unchanged, so that a cast to `to` of either is the same? An
+ * instruction in place of a statement has to compute it for all that its arrays may hold: integer
+ * types are passed only where the statement itself says so. */
 static bool passes(const struct term_node *x, enum type via, enum type to) {
-    if (!range_fits(&x->range, via)) return false;
+    if (!range_fits(is_integer(via) ? &x->alone : &x->range, via)) return false;
     bool wraps = is_integer(x->type) && is_integer(via);
     return wraps || range_fits(&x->range, to);
 }
@@ -52,8 +55,8 @@ static bool passes(const struct term_node *x, enum type via, enum type to) {
 static bool moves_inside(const struct term_node *x, enum type to) {
     bool closed = x->code == OP_ADD || x->code == OP_SUB || x->code == OP_MUL || x->code == OP_NEG;
     return closed && !x->constant && is_integer(x->type) && is_integer(to) && x->type != to &&
-           type_size(to) > type_size(x->type) && range_fits(&x->range, x->type) &&
-           range_fits(&x->range, to);
+           type_size(to) > type_size(x->type) && range_fits(&x->alone, x->type) &&
+           range_fits(&x->alone, to);
 }
 
 static int simplify_cast(struct simplifier *s, int node) {
@@ -70,6 +73,7 @@ static int simplify_cast(struct simplifier *s, int node) {
     wide.type = x.type;
     wide.made = true;
     wide.range = x.range;
+    wide.alone = x.alone;
     for (int k = 0; k < from.nargs; k++)
         wide.arg[k] = simplify_cast(s, make_cast(s, from.arg[k], x.type));
     return make_node(s, wide);
@@ -97,12 +101,18 @@ void term_simplify(struct arena *arena, struct term *t, const struct program *p,
     const struct stmt *s = &p->stmt[stmt];
     struct simplifier sim = {arena, t, t->n};
     if (!ranges_matter(t)) {
-        for (int i = 0; i < t->n; i++) t->at[i].range = range_of_type(t->at[i].type);
+        for (int i = 0; i < t->n; i++)
+            t->at[i].range = t->at[i].alone = range_of_type(t->at[i].type);
         return;
     }
-    struct range *range = arena_array(arena, (size_t)s->nops + 2, sizeof *range);
+    struct range *range = arena_array(arena, (size_t)s->nops + 2, sizeof *range),
+                 *alone = arena_array(arena, (size_t)s->nops + 2, sizeof *alone);
     ranges_of_ops(p, stmt, range);
-    for (int i = 0; i < t->n; i++)
-        t->at[i].range = i < s->nops ? range[i] : range_of_type(t->at[i].type);
+    ranges_of_ops_alone(p, stmt, alone);
+    for (int i = 0; i < t->n; i++) {
+        struct range all = range_of_type(t->at[i].type);
+        t->at[i].range = i < s->nops ? range[i] : all;
+        t->at[i].alone = i < s->nops ? alone[i] : all;
+    }
     t->root = simplify(&sim, t->root);
 }

@@ -200,23 +200,31 @@ static const void *in_type(const struct trees *t, const double *v, int64_t n) {
     return f;
 }
 
+static const int32_t *children(const struct trees *t) {
+    int32_t *child = arena_array(t->im->arena, 2 * (size_t)t->n, sizeof *child);
+    for (int i = 0; i < t->n; i++) child[2 * i] = t->no[i], child[2 * i + 1] = t->yes[i];
+    return child;
+}
+
 struct walking {
-    struct tensor *feature, *value, *yes, *no, *tracks;
-    const char *at[2]; /* row, tree */
-    const char *node, *column;
+    struct tensor *feature, *value, *tracks;
+    struct tensor *child; /* of node k: where it leads to if not, and if so, at 2 k and 2 k + 1 */
+    const char *at[2];    /* row, tree */
+    const char *node, *edge, *column;
 };
 
-/* A temporary: for each row and tree what the table holds where the index says. */
+/* A temporary: for each row and tree what the table holds where the index says; `along` is the
+ * table's axis. */
 static const char *look_up(const struct trees *t, const struct walking *w, const char *suffix,
-                           struct tensor *from, const char *index) {
+                           struct tensor *from, const char *along, const char *index) {
     int64_t extent[2] = {t->x->extent[0], t->roots};
     struct tensor *y =
         tensor_temporary(t->im, t->im->node->output[0], suffix, from->type, 2, extent);
     if (!y) return NULL;
     const char *to = tensor_element(t->im, y, w->at);
     emit_statement(t->im, "%s = 0", to);
-    emit_statement(t->im, "%s += select(%s == i32(%s), %s, 0)", to, index, w->node,
-                   tensor_element(t->im, from, &w->node));
+    emit_statement(t->im, "%s += select(%s == i32(%s), %s, 0)", to, index, along,
+                   tensor_element(t->im, from, &along));
     return to;
 }
 
@@ -236,20 +244,19 @@ static const char *feature_at(const struct trees *t, const struct walking *w, co
 /* Text of the nodes one level below those at `at`. */
 static const char *step_down(const struct trees *t, const struct walking *w, const char *at) {
     int64_t extent[2] = {t->x->extent[0], t->roots};
-    const char *column = look_up(t, w, "column", w->feature, at),
-               *value = look_up(t, w, "limit", w->value, at),
-               *yes = look_up(t, w, "yes", w->yes, at), *no = look_up(t, w, "no", w->no, at),
-               *tracks = t->missing ? look_up(t, w, "tracks", w->tracks, at) : "",
+    const char *column = look_up(t, w, "column", w->feature, w->node, at),
+               *value = look_up(t, w, "limit", w->value, w->node, at),
+               *tracks = t->missing ? look_up(t, w, "tracks", w->tracks, w->node, at) : "",
                *x = column ? feature_at(t, w, column) : NULL;
-    struct tensor *next =
-        tensor_temporary(t->im, t->im->node->output[0], "node", TYPE_I32, 2, extent);
-    if (!value || !yes || !no || !tracks || !x || !next) return NULL;
+    struct tensor *edge =
+        tensor_temporary(t->im, t->im->node->output[0], "edge", TYPE_I32, 2, extent);
+    if (!value || !tracks || !x || !edge) return NULL;
     const char *missing =
         t->missing ? arena_printf(t->im->arena, " | %s != %s & %s != 0", x, x, tracks) : "";
-    const char *to = tensor_element(t->im, next, w->at);
-    emit_statement(t->im, "%s = select(%s %s %s%s, %s, %s)", to, x, t->compare, value, missing, yes,
-                   no);
-    return to;
+    const char *to = tensor_element(t->im, edge, w->at);
+    emit_statement(t->im, "%s = 2 * %s + select(%s %s %s%s, 1, 0)", to, at, x, t->compare, value,
+                   missing);
+    return look_up(t, w, "node", w->child, w->edge, to);
 }
 
 /* Of each row the leaves' weights, put together from `base` on; a value of that name. */
@@ -262,10 +269,10 @@ const char *trees_emit(struct trees *t, const double *base, enum trees_how how) 
             all[2] = {rows[0], t->scores}, weights[2] = {t->n, t->scores};
     struct walking w = {table(t, "features", TYPE_I32, t->n, t->feature),
                         table(t, "limits", type, t->n, in_type(t, t->value, t->n)),
-                        table(t, "true", TYPE_I32, t->n, t->yes),
-                        table(t, "false", TYPE_I32, t->n, t->no),
                         table(t, "track", TYPE_I32, t->n, t->tracks),
+                        table(t, "children", TYPE_I32, 2 * (int64_t)t->n, children(t)),
                         {0},
+                        NULL,
                         NULL,
                         NULL};
     struct tensor *root = table(t, "roots", TYPE_I32, t->roots, t->root);
@@ -277,12 +284,13 @@ const char *trees_emit(struct trees *t, const double *base, enum trees_how how) 
     struct tensor *at = tensor_temporary(im, base_name, "node", TYPE_I32, 2, rows);
     struct tensor *leaf = tensor_temporary(im, base_name, "leaf", type, 3, each);
     struct tensor *sum = tensor_temporary(im, base_name, "sums", type, 2, all);
-    if (!w.feature || !w.value || !w.yes || !w.no || !w.tracks || !root || !weight || !start ||
-        !at || !leaf || !sum)
+    if (!w.feature || !w.value || !w.child || !w.tracks || !root || !weight || !start || !at ||
+        !leaf || !sum)
         return NULL;
     w.at[0] = axis_for(im, "n", rows[0]);
     w.at[1] = axis_for(im, "t", rows[1]);
     w.node = axis_for(im, "v", t->n);
+    w.edge = axis_for(im, "e", 2 * (int64_t)t->n);
     w.column = axis_for(im, "c", t->x->extent[1]);
     const char *k = axis_for(im, "k", t->scores), *here = tensor_element(im, at, w.at);
     emit_statement(im, "%s = %s", here, tensor_element(im, root, &w.at[1]));

@@ -320,6 +320,7 @@ static void build_cycles(struct build *b, const struct node *n) {
     c->bring = build_number(b, n, "bring", c->bring);
     c->product = build_number(b, n, "product", c->product);
     c->cut = build_number(b, n, "cut", c->cut);
+    c->home = build_number(b, n, "home", c->home);
 }
 
 static void build_fallback(struct build *b, struct fallback *k, const struct found *f) {
@@ -505,7 +506,8 @@ static void build_all(struct build *b, const struct node *root, const struct loa
     BUILD_ALL(KIND_FORMAT, format, nformats, build_format);
     BUILD_ALL(KIND_CONFIGURE, configure, nconfigures, build_configure);
     m->copies_hidden = HIDDEN;
-    m->cycles = (struct rank_cycles){.statement = 100, .bring = 0.32, .product = 0.08, .cut = 1.76};
+    m->cycles = (struct rank_cycles){
+        .statement = 100, .bring = 0.32, .product = 0.08, .cut = 1.76, .home = 4};
     BUILD_ALL(KIND_FALLBACK, fallback, nfallbacks, build_fallback);
     BUILD_ALL(KIND_MEASURE, measure, nmeasures, build_measure);
     m->parameters = b->parameters ? b->parameters->file : NULL;

@@ -232,7 +232,7 @@ struct measure {
 /* What ranks ways to write a program, of the machine or of the host beside it: cycles to begin a statement's loops, of an
  * element that vectors bring, of a product whose factors stand in registers, and of an element that a comparison of axes
  * cuts out of a sum, which the fallback does. */
-struct rank_cycles { double statement, bring, product, cut; };
+struct rank_cycles { double statement, bring, product, cut, home; };   /* home: a factor */
 
 struct text_as { enum language language; const char *text; };
 
@@ -246,7 +246,7 @@ struct machine {
     double clock;
     double doorbell;                   /* of a host: its cycles until a device sees its token, or it a device's */
     double copies_hidden;              /* share of the host's copies for a device that passes while the device works (fallback hidden) */
-    struct rank_cycles cycles;         /* of the first fallback (statement, bring, product, cut) */
+    struct rank_cycles cycles;         /* of the first fallback (statement, bring, product, cut, home) */
     struct param *param;         int nparams;
     struct bindings params;            /* the same, for the IR */
     struct feature *feature;     int nfeatures;

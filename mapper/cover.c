@@ -316,7 +316,7 @@ static void change_recurrences(struct program *p, const struct machine *m,
     struct program *was = program_copy(p);
     if (hoist_steady(p, floats >= REWRITE_REORDERS)) append_reordered(chain, was, p, "associate");
     program_free(was);
-    lift_sums(p, d);
+    lift_sums(p, &m->cycles, d);
     was = program_copy(p);
     if (chunk_steps(p, &m->cycles, floats >= REWRITE_REORDERS, d))
         append_reordered(chain, was, p, "chunks");

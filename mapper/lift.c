@@ -34,13 +34,12 @@ static bool may_lift(const struct lifting *l, struct lifted *x) {
 /* ---- the price, in elements that are brought ---- */
 
 /* Rows of all steps go home and come back from there; weights that steps share are nearer. */
-static const double FROM_HOME = 4;
-
-static bool pays(const struct lifting *l, const struct lifted *x, struct decider *d) {
+static bool pays(const struct lifting *l, const struct lifted *x, const struct rank_cycles *cycles,
+                 struct decider *d) {
     const struct program *p = l->body.p;
     const struct stmt *s = body_stmt(&l->body, x->sum);
     double steps = (double)p->axis[l->body.r->axis].extent, weights = 0,
-           rows = 2 * FROM_HOME * (double)p->buffer[s->dst.buffer].elements;
+           rows = 2 * cycles->home * (double)p->buffer[s->dst.buffer].elements;
     for (int r = 0; r < s->nreads; r++)
         if (!access_varies(p, &s->read[r], l->body.r->axis))
             weights += rw_points(p, rw_access_axes(p, &s->read[r]));
@@ -144,7 +143,7 @@ static bool lift(struct lifting *l, const struct lifted *x) {
     return true;
 }
 
-void lift_sums(struct program *p, struct decider *d) {
+void lift_sums(struct program *p, const struct rank_cycles *cycles, struct decider *d) {
     struct lifting l = {.own = p->nbuffers};
     for (int at = 0; at < p->nitems; at++) {
         if (!body_open(p, at, &l.body) || p->axis[l.body.r->axis].extent < 2 ||
@@ -153,7 +152,7 @@ void lift_sums(struct program *p, struct decider *d) {
         for (int k = 0; k < l.body.r->nitems; k++) {
             struct lifted x = {.sum = k};
             int before = l.body.r->nitems;
-            if (!may_lift(&l, &x) || !pays(&l, &x, d) || !lift(&l, &x)) continue;
+            if (!may_lift(&l, &x) || !pays(&l, &x, cycles, d) || !lift(&l, &x)) continue;
             k -= before - l.body.r->nitems; /* what has moved up is looked at too */
             body_renew(&l.body);
         }

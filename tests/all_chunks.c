@@ -278,9 +278,13 @@ static void products_before_chunks(void **state) {
     lifted_and_chunked(SUMMED("9"), 9, 9);
 }
 
-/* What the machine's file says of it decides: the steps that are left on one with this attribute.
- */
-static int64_t steps_with(const char *attribute, const char *text) {
+struct facts { /* of a cover */
+    int64_t steps;
+    bool lifts; /* a sum of W is made before the steps */
+};
+
+/* What the machine's file says decides: of a cover on one whose fallback has this attribute. */
+static struct facts facts_with(const char *attribute, const char *text) {
     char path[] = "/tmp/isamap-test-XXXXXX";
     int file = mkstemp(path);
     struct arena a;
@@ -302,7 +306,12 @@ static int64_t steps_with(const char *attribute, const char *text) {
     struct decider *decider = decider_open(approaches[0], 0);
     struct cover *c = mapper_cover(p, m, decider, &d);
     assert_non_null(c);
-    int64_t steps = c->program->axis[c->steps.scope[0].axis].extent;
+    struct facts x = {.steps = c->program->axis[c->steps.scope[0].axis].extent};
+    for (int k = 0; k < c->program->nstmts; k++) {
+        const struct stmt *s = &c->program->stmt[k];
+        int w = program_buffer(c->program, "W");
+        x.lifts |= !s->scope && s->combine == COMBINE_ADD && w >= 0 && stmt_reads(s, w);
+    }
     cover_free(c);
     decider_close(decider);
     program_free(p);
@@ -310,7 +319,7 @@ static int64_t steps_with(const char *attribute, const char *text) {
     text_free(&xml);
     diags_free(&d);
     arena_free(&a);
-    return steps;
+    return x;
 }
 
 static void machine_decides(void **state) {
@@ -318,13 +327,26 @@ static void machine_decides(void **state) {
     static const char *const dearer[] = {"statement=\"1000\"", "product=\"20\"", "cut=\"50\"",
                                          "bring=\"0.01\""};
     const char *text = RETENTION("256", "64", "64");
-    assert_int_equal(steps_with("", text), 256 / 8);
+    assert_int_equal(facts_with("", text).steps, 256 / 8);
     assert_int_equal(
-        steps_with("statement=\"100\" bring=\"0.32\" product=\"0.08\" cut=\"1.76\"", text),
+        facts_with("statement=\"100\" bring=\"0.32\" product=\"0.08\" cut=\"1.76\"", text).steps,
         256 / 8);
     for (size_t k = 0; k < sizeof dearer / sizeof *dearer; k++)
-        if (steps_with(dearer[k], text) == 256 / 8) fail_msg("%s decides nothing", dearer[k]);
-    assert_int_equal(steps_with("bring=\"0.01\"", text), 256);
+        if (facts_with(dearer[k], text).steps == 256 / 8) fail_msg("%s decides nothing", dearer[k]);
+    assert_int_equal(facts_with("bring=\"0.01\"", text).steps, 256);
+}
+
+static void lifting_is_priced(void **state) {
+    (void)state;
+    const char *text = "kernel a() { in x: f32[32, 64]  in W: f32[8, 64]  in h0: f32[8]\n"
+                       "out y: f32[32, 8]\n"
+                       "recur t: 32 state h: f32[8] from h0 { axes i: 8, j: 64  temp a: f32[8]\n"
+                       "a[i] = 0\n a[i] += W[i,j] * x[t,j]\n h'[i] = tanh(h[i] + a[i])\n"
+                       "y[t,i] = h'[i] } }";
+    /* in each step 32 · 512; before them 512 + 32 · 2 · home · 8 */
+    assert_true(facts_with("", text).lifts);
+    assert_true(facts_with("home=\"30\"", text).lifts);
+    assert_false(facts_with("home=\"32\"", text).lifts);
 }
 
 /* Mapped, scheduled and run; each program of the chain is proved. At least so many axes are new. */
@@ -369,6 +391,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_ones),     cmocka_unit_test(others),
         cmocka_unit_test(choices),         cmocka_unit_test(products_before_chunks),
-        cmocka_unit_test(machine_decides), cmocka_unit_test(compiled)};
+        cmocka_unit_test(machine_decides), cmocka_unit_test(lifting_is_priced),
+        cmocka_unit_test(compiled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

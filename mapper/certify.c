@@ -358,7 +358,7 @@ static bool sound(struct proof *f) {
     for (int o = 0; o < f->needle->noperands; o++)
         if (!operand_sound(f, o)) return false;
     if (!terms_agree(f) || !init_sound(f)) return false;
-    if (!padding_legal(f->needle, f->p, f->site.s, f->m->group))
+    if (!padding_legal(f->needle, f->p, f->m->group))
         return refuse(f, "padding a reduction would change its result", NULL);
     return bind_sized(f) && relations_sound(f);
 }
@@ -532,7 +532,7 @@ static bool joined_sound(struct proof *f, struct arena *scratch) {
         if (!operand_sound(f, o)) return false;
     if (joined_extents(n, f->p, m->group, &axis))
         return refuse(f, "an issue has only a part of axis", n->program->axis[axis].name);
-    if (!padding_legal(n, f->p, f->site.s, m->group))
+    if (!padding_legal(n, f->p, m->group))
         return refuse(f, "padding would change what later statements read", NULL);
     for (int b = 0; b < MAX_OPERANDS * 2; b++) pair[b] = -1;
     for (int q = 0; q < n->nparts; q++) {

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of what the host packs for a device: it does so apart, beside it. */
-
 struct site site_of(struct arena *arena, const struct program *p, int stmt) {
     struct site s = {.program = p, .stmt = stmt, .s = &p->stmt[stmt]};
     s.term = term_of(arena, p, s.s);
@@ -211,9 +209,7 @@ void mapping_sizes(const struct needle *n, const struct program *p, const struct
     }
 }
 
-bool padding_legal(const struct needle *n, const struct program *p, const struct stmt *s,
-                   const struct group *g) {
-    (void)s;
+bool padding_legal(const struct needle *n, const struct program *p, const struct group *g) {
     for (int x = 0; x < n->naxes; x++) {
         int64_t tile, full, rest, extent = group_extent(p, &g[x]);
         axis_tiles(&n->axis[x], extent, &tile, &full, &rest);
@@ -453,7 +449,6 @@ static bool operand_copied(const struct needles *all, const struct needle *n,
                            const struct program *p, const struct mapping *m, int o) {
     const struct access *a = mapped_access(&p->stmt[m->stmt], &m->operand[o]);
     const struct access *na = n->access[o];
-    enum role role = p->buffer[a->buffer].role;
     bool home = n->home >> o & 1;
     int last = n->program->buffer[na->buffer].ndims - 1;
     uint64_t mapped = 0, stepped = 0;
@@ -470,8 +465,8 @@ static bool operand_copied(const struct needles *all, const struct needle *n,
         int64_t stride = g->n ? linear_stride(p, a, g->axis[0]) : 1;
         if (fast && g->n && stepped_by_move(all, n, p, m, o, g->axis[0]))
             stepped |= UINT64_C(1) << g->axis[0];
-        else if (fast && (!home || dense_along(all, n, o, x)) && role != ROLE_TEMP && stride != 1 &&
-                 stride != 0)
+        else if (fast && (!home || dense_along(all, n, o, x)) &&
+                 p->buffer[a->buffer].role != ROLE_TEMP && stride != 1 && stride != 0)
             return true;
     }
     return dimension_shared(p, a, mapped, stepped);
@@ -539,13 +534,13 @@ static double moves_price(const struct needles *all, const struct needle *n,
                           const struct program *p, const struct mapping *m, int o,
                           double elements) {
     const struct access *a = mapped_access(&p->stmt[m->stmt], &m->operand[o]);
-    double own = (double)p->buffer[a->buffer].elements, each;
+    double own = (double)p->buffer[a->buffer].elements,
+           each = operand_in_cost(all, n, o, operand_broadcast(n, p, &p->stmt[m->stmt], m, o));
     for (int x = 0; x < n->naxes; x++) {
         double extent = (double)group_extent(p, &m->group[x]);
         if (n->axis[x].signature >> o & 1 && m->group[x].n > 0)
             elements *= axis_executed(&n->axis[x], (int64_t)extent) / extent;
     }
-    each = operand_in_cost(all, n, o, operand_broadcast(n, p, &p->stmt[m->stmt], m, o));
     if (elements <= own || isinf(each)) return 0;
     return reference_cycles(all->machine, all->machine->instr[n->instr].unit,
                             each * (elements - own));
@@ -557,26 +552,21 @@ static const double PREPARED = 0.02, PREPARED_FOR_STEPS = 0.001;
 /* For a device the host copies: callers' arrays beside the work before, and what a program makes on
  * the way for a product, one way, while the device waits for it. */
 static void copies_price(const struct needles *all, const struct needle *n, const struct program *p,
-                         struct mapping *m) {
+                         struct mapping *m, uint64_t mapped) {
     const struct stmt *s = &p->stmt[m->stmt];
     bool device = on_device(all, n), waits = stmt_is_mac(p, s);
-    uint64_t mapped = 0;
-    for (int x = 0; x < m->ngroups; x++)
-        for (int k = 0; k < m->group[x].n; k++) mapped |= UINT64_C(1) << m->group[x].axis[k];
     m->copies = rows_price(all, n, p, m, mapped);
     m->hidden = 0;
     for (int o = 0; o < n->noperands; o++) {
         const struct access *a = mapped_access(s, &m->operand[o]);
-        if (!a ||
-            !(operand_copied(all, n, p, m, o) || (device && window_in_tiles(all, n, p, m, o))) ||
-            (o == n->dst && stmt_continued(p, m->stmt)))
-            continue;
+        if (!a || (o == n->dst && stmt_continued(p, m->stmt))) continue;
+        bool windows = device && window_in_tiles(all, n, p, m, o);
+        if (!windows && !operand_copied(all, n, p, m, o)) continue;
+        windows |= dimension_shared(p, a, mapped, 0);
         double once = !buffer_steady(p, a->buffer) ? 1
                       : s->scope                   ? PREPARED_FOR_STEPS
                                                    : PREPARED,
                elements = elements_by_axes(p, s, a, mapped);
-        bool windows =
-            dimension_shared(p, a, mapped, 0) || (device && window_in_tiles(all, n, p, m, o));
         if (!windows && elements > (double)p->buffer[a->buffer].elements)
             elements = (double)p->buffer[a->buffer].elements;
         double cycles =
@@ -605,5 +595,5 @@ void mapping_price(const struct needles *all, const struct needle *n, const stru
         if (s->axes >> a & 1) *(mapped >> a & 1 ? &inside : &outer) *= (double)p->axis[a].extent;
     m->cost = outer * issue_cycles(all, n, p, m->group, 0, size, 1, &points);
     m->waste = points / inside;
-    copies_price(all, n, p, m);
+    copies_price(all, n, p, m, mapped);
 }

@@ -302,7 +302,7 @@ void search_leaf(struct chooser *c, uint64_t used) {
         note_axis(s, c->needle, c->site, FAILURE_EXTENT, axis, -1, -1, cut);
         return;
     }
-    if (!padding_legal(c->needle, c->site->program, c->site->s, c->group)) {
+    if (!padding_legal(c->needle, c->site->program, c->group)) {
         note_axis(s, c->needle, c->site, FAILURE_EXTENT, -1, -1, -1,
                   "the extent of a reduction is no multiple of the instruction's, and zeros would "
                   "change its result");

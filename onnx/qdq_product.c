@@ -55,21 +55,32 @@ static bool scales_along(const struct qdq *q, const struct link *w, int dimensio
     return axis == dimension && w->scales->elements == t->extent[dimension];
 }
 
+/* The two factors as an operator takes them, each with its scale and zero point; behind them the
+ * scale and zero point of the result. */
+static void put_factors(struct qdq *q, const struct link *a, const struct link *b, const char *out,
+                        const char **in) {
+    const struct link *of[2] = {a, b};
+    for (int k = 0; k < 2; k++, in += 3) {
+        in[0] = of[k]->integers;
+        in[1] = of[k]->scale;
+        in[2] = qdq_zero_of(q, of[k], out);
+    }
+}
+
+static void put_result(struct qdq *q, const struct link *y, const char *out, const char **in) {
+    in[0] = y->scale;
+    in[1] = qdq_zero_of(q, y, out);
+}
+
 Onnx__NodeProto *qdq_convolution(struct qdq *q, const struct chain_end *e, const char *out) {
     struct link x, w;
-    const char *bias;
+    const char *bias, *in[9];
     if (!factors(q, e->op, &x, &w) || !scales_along(q, &w, 0) ||
         !bias_steps(q, qdq_input_of(e->op, 2), &x, &w, tensor_float(e->y.scales, 0), &bias))
         return NULL;
-    const char *in[9] = {x.integers,
-                         x.scale,
-                         qdq_zero_of(q, &x, out),
-                         w.integers,
-                         w.scale,
-                         qdq_zero_of(q, &w, out),
-                         e->y.scale,
-                         qdq_zero_of(q, &e->y, out),
-                         bias};
+    put_factors(q, &x, &w, out, in);
+    put_result(q, &e->y, out, in + 6);
+    in[8] = bias;
     Onnx__NodeProto *n = qdq_new_node(q, e->op, "QLinearConv", false, bias ? 9 : 8, in, out);
     return e->line ? qdq_on_line(q, n, e) : n;
 }
@@ -83,14 +94,9 @@ static bool columns(const struct qdq *q, const struct link *w, bool transposed) 
 /* An operator of two factors, each with its scale and zero point before those of the result. */
 Onnx__NodeProto *qdq_of_two(struct qdq *q, const struct chain_end *e, const struct link *a,
                             const struct link *b, const char *op, bool microsoft, const char *out) {
-    const char *in[8] = {a->integers,
-                         a->scale,
-                         qdq_zero_of(q, a, out),
-                         b->integers,
-                         b->scale,
-                         qdq_zero_of(q, b, out),
-                         e->y.scale,
-                         qdq_zero_of(q, &e->y, out)};
+    const char *in[8];
+    put_factors(q, a, b, out, in);
+    put_result(q, &e->y, out, in + 6);
     return qdq_new_node(q, e->op, op, microsoft, 8, in, out);
 }
 
@@ -113,21 +119,15 @@ static bool unscaled(const Onnx__NodeProto *n) {
 Onnx__NodeProto *qdq_gemm(struct qdq *q, const Onnx__NodeProto *op, const struct chain_end *e,
                           const char *out) {
     struct link x, w;
-    const char *bias;
+    const char *bias, *in[9];
     double y = e ? tensor_float(e->y.scales, 0) : INFINITY;
     if (!unscaled(op) || !factors(q, op, &x, &w) ||
         !columns(q, &w, qdq_integer_of(op, "transB", 0)) ||
         !bias_steps(q, qdq_input_of(op, 2), &x, &w, y, &bias))
         return NULL;
-    const char *in[9] = {x.integers,
-                         x.scale,
-                         qdq_zero_of(q, &x, out),
-                         w.integers,
-                         w.scale,
-                         qdq_zero_of(q, &w, out),
-                         bias,
-                         e ? e->y.scale : NULL,
-                         e ? qdq_zero_of(q, &e->y, out) : NULL};
+    put_factors(q, &x, &w, out, in);
+    in[6] = bias;
+    if (e) put_result(q, &e->y, out, in + 7);
     Onnx__NodeProto *n = qdq_new_node(q, op, "QGemm", true, e ? 9 : 7, in, out);
     qdq_drop_attribute(n, "beta");
     return n;

@@ -135,3 +135,17 @@ double plan_traffic(const struct work *w, const struct plan *p, const struct tas
     a->passed[i] |= UINT64_C(1) << depth;
     return a->traffic[i][depth];
 }
+
+bool loose_alone(const struct work *w, const struct plan *p, const struct task *t,
+                 const struct opnd *o, const struct access *acc, int depth) {
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
+        for (int a = 0; a < w->p->naxes && (o->geom.loose >> d & 1); a++)
+            if ((w->p->stmt[t->stmt].axes >> a & 1) &&
+                access_coef(w->p, acc, d, a) % (o->geom.block[d] * o->geom.step[d]) &&
+                plan_tile(w, p, a, depth) > 1) {
+                bool walked = false;
+                for (int x = 0; x < t->needle->nx; x++) walked |= t->axis[x] == a;
+                if (!walked) return false;
+            }
+    return true;
+}

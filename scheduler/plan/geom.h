@@ -101,7 +101,7 @@ bool padding_neutral(const struct work *, const struct task *, const struct opnd
 bool geom_make(struct work *, const struct task *, struct opnd *);
 void geom_tile(const struct work *, struct opnd *); /* whole words of the operand's memory */
 
-/* geometry.c: tiles that begin anywhere lie alone in their hold. */
+/* footprint.c: tiles that begin anywhere lie alone in their hold. */
 bool loose_alone(const struct work *, const struct plan *, const struct task *,
                  const struct opnd *, const struct access *, int depth);
 

@@ -7,10 +7,8 @@
 #include "scheduler/plan/limits.h"
 #include "machines/needle.h"
 #include "scheduler/plan/needs.h"
-#include "scheduler/plan/plan.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
 
@@ -305,20 +303,6 @@ static bool only_reductions_move(const struct work *w, const struct task *t,
         if (w->p->axis[a].extent > 1 && !(t->reductions >> a & 1) && access_coef(w->p, acc, dim, a))
             return false;
     return reduction_moves(w, t, acc, dim);
-}
-
-bool loose_alone(const struct work *w, const struct plan *p, const struct task *t,
-                 const struct opnd *o, const struct access *acc, int depth) {
-    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
-        for (int a = 0; a < w->p->naxes && (o->geom.loose >> d & 1); a++)
-            if ((w->p->stmt[t->stmt].axes >> a & 1) &&
-                access_coef(w->p, acc, d, a) % (o->geom.block[d] * o->geom.step[d]) &&
-                plan_tile(w, p, a, depth) > 1) {
-                bool walked = false;
-                for (int x = 0; x < t->needle->nx; x++) walked |= t->axis[x] == a;
-                if (!walked) return false;
-            }
-    return true;
 }
 
 static bool blocked_alone(const struct work *w, const struct task *t, const struct access *acc,

@@ -352,13 +352,6 @@ static bool simulate(struct bench *b, struct job *j, struct outcome *o, struct a
     return ok;
 }
 
-/* Of the device, which has a host beside it. */
-static double device_clock(const struct machine *m) {
-    for (int q = 0; q < m->nqueues; q++)
-        if (!machine_queue_is_host(m, q)) return m->unit[m->queue[q].unit].clock;
-    return m->clock;
-}
-
 static void judge_cycles(const struct job *j, struct outcome *o) {
     const struct machine *m = j->machine;
     double hz = device_clock(m), macs = (double)program_macs(j->program);

@@ -236,6 +236,8 @@ bool write_text(isamap *, const char *path, const struct text *);
 bool pairs_bindings(isamap *, const struct pairs *, const char *option, struct arena *,
                     struct bindings *);
 double now_seconds(void);
+/* simulate.c: of the device, which has a host beside it; else the machine's */
+double device_clock(const struct machine *);
 bool has_suffix(const char *, const char *suffix);
 bool write_text(isamap *, const char *path, const struct text *); /* whole or not at all; false after reporting */
 

@@ -69,12 +69,16 @@ static void report_host(struct report *r, const struct schedule *s, const struct
     free(left);
 }
 
+double device_clock(const struct machine *m) {
+    for (int q = 0; q < m->nqueues; q++)
+        if (!machine_queue_is_host(m, q)) return m->unit[m->queue[q].unit].clock;
+    return m->clock;
+}
+
 /* The device's cycles and, after or before them, the host's. */
-static double both_seconds(const struct schedule *s, const struct sim_result *x) {
-    const struct machine *m = s->machine;
+static double both_seconds(const struct machine *m, const struct sim_result *x) {
     double host = m->nfallbacks ? m->unit[m->fallback[0].unit].clock : m->clock;
-    if (s->host_rate <= 0) return x->cycles / m->clock + x->host_cycles / host;
-    return x->cycles * s->host_rate / host + x->host_cycles / host;
+    return x->cycles / device_clock(m) + x->host_cycles / host;
 }
 
 static void report_queues(struct report *r, const struct machine *m, const struct sim_result *x) {
@@ -128,7 +132,7 @@ static void report_simulation(struct report *r, const struct schedule *s,
         double n;
     } numbers[] = {{"cycles", x->cycles},
                    {"host_cycles", x->host_cycles},
-                   {"seconds", both_seconds(s, x)},
+                   {"seconds", both_seconds(s->machine, x)},
                    {"utilisation", x->utilisation},
                    {"dram_read_bytes", x->home_read_bytes},
                    {"dram_write_bytes", x->home_write_bytes},

@@ -108,6 +108,8 @@ cp err first.err
 said kept s
 sed -E 's/ in [0-9.e-]+ s|compiled .*//' out | diff first - && ok || bad "reports differ"
 diff first.err err && ok || bad "warnings differ"
+s --json | grep '"seconds"' >kept.json
+s --json --no-cache | grep '"seconds"' | diff kept.json - && ok || bad "seconds differ"
 said new s --param SPAD=32K
 printf 'kernel two() {\n  in A: f32[64, 64]  in B: f32[64, 64]  out C: f32[64, 64]  axes i: 64, j: 64, k: 64\n  C[i,j] = 0\n  C[i,j] += A[i,k] * B[k,j]\n}\n' >two.isam
 said new isamap sim two.isam -m edge16.xml

@@ -27,11 +27,13 @@ static bool *sums_of(const struct program *p) {
 }
 
 /* Sums of products are left where instructions execute them; fills cost no more than what they
- * would be read from, but for those that a sum begins with. */
+ * would be read from, but for those that a sum begins with, and numbers, which would stand between
+ * the statements of a chain that use them. */
 static bool may_be(const struct program *p, const struct stmt *s, const bool *sum) {
     const struct buffer *b = &p->buffer[s->dst.buffer];
     bool may = s->scope == 0 && b->role == ROLE_TEMP && !b->size &&
-               (s->nreads > 0 || (sum ? sum[s->dst.buffer] : begins_sum(p, s->dst.buffer)));
+               (s->nreads > 0 || b->elements == 1 ||
+                (sum ? sum[s->dst.buffer] : begins_sum(p, s->dst.buffer)));
     for (int a = 0; a < p->naxes && may; a++)
         if (s->axes >> a & 1) may = !p->axis[a].size && !p->axis[a].sequential;
     return may && !stmt_is_mac(p, s);

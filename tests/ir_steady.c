@@ -8,7 +8,7 @@ static void expect(const char *body, const char *wanted) {
     struct text t = {0};
     text_printf(&t,
                 "kernel p() { in X: f32[4,5]  const W: f32[4,5], f: f32[4]  out Y: f32[4,5]\n"
-                "  temp g: f32[4], h: f32[4], V: f32[4,5], s: f32[4]\n"
+                "  temp g: f32[4], h: f32[4], V: f32[4,5], s: f32[4], c: f32[1]\n"
                 "  axes i: 4, j: 5, k: 4\n%s\n}\n",
                 body);
     struct program *p = help_program("p", t.at);
@@ -48,6 +48,10 @@ static void test_sums(void **state) {
     (void)state;
     expect("V[i,j] = 0; V[i,j] += W[k,j] * f[k]; Y[i,j] = X[i,j] + V[i,j]", "nnn");
     expect("s[i] = f[i]; s[i] += W[i,j]; Y[i,j] = X[i,j] + s[i]", "yyn");
+    /* a number is no fill of many */
+    expect("c[0] = 3; Y[i,j] = X[i,j] + c[0]", "yn");
+    expect("s[i] = 3; Y[i,j] = X[i,j] + s[i]", "nn");
+    expect("c[0] = 0; c[0] += X[i,j]; Y[i,j] = c[0]", "nnn");
 }
 
 /* However long the chain is; and what a run gives, at its end, is felt at its other end. */

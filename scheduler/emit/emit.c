@@ -146,8 +146,7 @@ static void emitter_begin(struct emitter *e, struct work *w, const struct moves 
                           .t = n->core >= 0 ? &w->task[n->core] : NULL,
                           .store = -1,
                           .load = -1};
-    e->own =
-        arena_array(w->arena, (size_t)(n->nchain + (e->t ? e->t->nafter : 0)) + 1, sizeof *e->own);
+    e->own = arena_array(w->arena, (size_t)n->nchain + 1, sizeof *e->own);
     e->out = arena_array(w->arena, (size_t)n->nchain + 1, sizeof *e->out);
     e->made = arena_array(w->arena, (size_t)n->nchain + 1, sizeof *e->made);
     e->exec = w->task[nest_head(n)].needle->in->queue;

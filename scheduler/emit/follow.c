@@ -10,11 +10,11 @@
 
 void follow_place(struct emitter *e, int64_t *at) {
     struct work *w = e->w;
-    int depth = 0;
-    for (int i = 0; i < e->t->nops; i++)
-        if (e->t->op[i].writes) depth = e->nest->plan.hold[i].depth;
-    for (int i = 0; i < e->t->nafter; i++) {
-        const struct task *t = &w->task[e->t->after[i]];
+    const struct opnd *result = task_result(e->t);
+    int i = 0, cap = 0, depth = e->nest->plan.hold[result - e->t->op].depth;
+    for (const struct attachment *x = attached_at(result, CHANGES); x; x = attached_next(x), i++) {
+        const struct task *t = &w->task[x->task];
+        GROW(w->arena, e->own, i, cap);
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
             struct region r;
@@ -43,8 +43,9 @@ bool tile_emit(struct emitter *e, struct nodes *out, const struct task *t, struc
 }
 
 bool follow_emit(struct emitter *e, struct nodes *out) {
-    for (int i = 0; i < e->t->nafter; i++)
-        if (!tile_emit(e, out, &e->w->task[e->t->after[i]], e->made[0].held, e->own[i]))
-            return false;
+    int i = 0;
+    for (const struct attachment *x = attached_at(task_result(e->t), CHANGES); x;
+         x = attached_next(x))
+        if (!tile_emit(e, out, &e->w->task[x->task], e->made[0].held, e->own[i++])) return false;
     return true;
 }

@@ -19,7 +19,8 @@ void attach(struct work *w, int task, const struct move *move, struct opnd *o,
     struct attachment **at = &o->attached;
     while (*at) at = &(*at)->next;
     *at = arena_alloc(w->arena, sizeof **at);
-    **at = (struct attachment){.task = task, .side = side, .move = *move};
+    **at = (struct attachment){.task = task, .side = side};
+    if (move) (*at)->move = *move;
     w->task_of[w->task[task].stmt] = -2;
 }
 

@@ -14,25 +14,31 @@ struct slot;
 struct stmt;
 struct view;
 
-/* Which copy of the operand the move is: its fill, the one that takes the result home, or one more of these. */
-enum attach_side { STORES, FILLS, STORES_TOO };
+/* Which copy of the operand a move is: its fill, the one that takes the result home, or one more of these; or an
+ * instruction that changes the result where it lies, when it is complete. */
+enum attach_side { STORES, FILLS, STORES_TOO, CHANGES };
 
-struct attachment { /* a statement that a move executes on an operand's way in or out; opnd.attached */
+struct attachment { /* a statement that is executed on a copy of an operand, or on its way in or out; opnd.attached */
     int task;
     enum attach_side side;
-    struct move move;
-    struct attachment *next; /* of the operand */
+    struct move move; /* but for what changes it */
+    struct attachment *next; /* of the operand, in the order of execution on each side */
 };
 
-/* The first that has this side; NULL. */
-static inline const struct attachment *attached_at(const struct opnd *o, enum attach_side side) {
-    const struct attachment *x = o->attached;
+/* The first on this side, and the next; NULL. */
+static inline const struct attachment *attached_from(const struct attachment *x, enum attach_side side) {
     while (x && x->side != side) x = x->next;
     return x;
 }
+static inline const struct attachment *attached_at(const struct opnd *o, enum attach_side side) {
+    return attached_from(o->attached, side);
+}
+static inline const struct attachment *attached_next(const struct attachment *x) {
+    return attached_from(x->next, x->side);
+}
 
 /* attach.c; fill: on the way in */
-void attach(struct work *, int task, const struct move *, struct opnd *, enum attach_side); /* behind the others */
+void attach(struct work *, int task, const struct move *, struct opnd *, enum attach_side); /* behind the others; move: NULL where none is */
 struct stmt *attached_stmt(const struct work *, const struct attachment *);
 /* Where the elements lie that the operand's moves bring or take: of what is attached, else of the buffer. */
 struct view attached_view(const struct work *, const struct opnd *, int buffer, bool fill);
@@ -59,8 +65,7 @@ bool begin_pack(struct work *, const struct opnd *);
 /* follow.c */
 /* The reduction whose result the chain [n] of tasks changes before `reader` has it in `buffer`; -1. */
 int follow_core(struct work *, int buffer, int reader, int **chain, int *n);
-void follow_keep(struct work *, int core, int *chain, int n);
-const char *follow_check(struct work *, const struct moves *, struct task *core, bool *changed); /* layouts; why not */
+const char *follow_check(struct work *, const struct moves *, const struct task *core, bool *changed); /* layouts; why not */
 bool follow_side(const struct opnd *); /* an operand beside the result, which it changes */
 
 #endif

@@ -30,10 +30,9 @@ void attached_drop(struct work *w, struct task *t, int side, const char *why) {
                 continue;
             }
             *at = x->next;
-            int n = side == STORES ? t->nafter : 0; /* what changes the sums stays with it */
-            t->nafter -= n;
-            for (int k = 0; k < n; k++) task_demote(w, t->after[k], why);
+            if (side == STORES) attached_drop(w, t, CHANGES, why); /* it stays with it */
             task_demote(w, x->task, why);
+            if (side == STORES) return;
         }
 }
 

@@ -55,8 +55,7 @@ static void share_all(struct due *d, int user, int task) {
     share_stmt(d, user, t->init);
     for (int i = 0; i < t->nops; i++)
         for (const struct attachment *x = t->op[i].attached; x; x = x->next)
-            share_stmt(d, user, d->w->task[x->task].stmt);
-    for (int i = 0; i < t->nafter; i++) share_all(d, user, t->after[i]);
+            share_all(d, user, x->task);
 }
 
 static void mark(struct due *d, int buffer) {
@@ -74,8 +73,7 @@ static void written(const struct work *w, const struct task *t, struct arena *a,
     add(a, out, st[t->stmt].dst.buffer);
     for (int i = 0; i < t->nops; i++)
         for (const struct attachment *x = t->op[i].attached; x; x = x->next)
-            add(a, out, attached_stmt(w, x)->dst.buffer);
-    for (int i = 0; i < t->nafter; i++) written(w, &w->task[t->after[i]], a, out);
+            written(w, &w->task[x->task], a, out);
 }
 
 struct due *due_begin(struct work *w) {

@@ -159,7 +159,7 @@ static const char *link(struct work *w, int finish) {
     if (!same_element(w->p, &st->read[0], st->axes, &st->dst))
         return "it stores elements elsewhere than the reduction counts them";
     attach(w, finish, &mv, made, STORES);
-    follow_keep(w, core, chain, n);
+    for (int i = 0; i < n; i++) attach(w, chain[i], NULL, made, CHANGES);
     return NULL;
 }
 

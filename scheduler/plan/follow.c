@@ -130,21 +130,15 @@ int follow_core(struct work *w, int buffer, int reader, int **chain, int *n) {
     return k;
 }
 
-void follow_keep(struct work *w, int core, int *chain, int n) {
-    struct task *c = &w->task[core];
-    c->after = chain;
-    c->nafter = n;
-    for (int i = 0; i < n; i++) w->task_of[w->task[chain[i]].stmt] = -2;
-}
-
 bool follow_side(const struct opnd *o) {
     return o->where == IN_LOCAL && !o->writes;
 }
 
-const char *follow_check(struct work *w, const struct moves *moves, struct task *core,
+const char *follow_check(struct work *w, const struct moves *moves, const struct task *core,
                          bool *changed) {
-    for (int i = 0; i < core->nafter; i++) {
-        struct task *t = &w->task[core->after[i]];
+    for (const struct attachment *x = attached_at(task_result(core), CHANGES); x;
+         x = attached_next(x)) {
+        struct task *t = &w->task[x->task];
         for (int k = 0; k < t->nops; k++) {
             struct opnd *o = &t->op[k];
             if (o->where != IN_LOCAL) continue;

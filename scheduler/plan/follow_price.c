@@ -10,10 +10,10 @@
 #include "scheduler/plan/work.h"
 #include <math.h>
 
-int64_t follow_bytes(struct work *w, const struct plan *p, const struct task *core, int depth) {
+int64_t follow_bytes(struct work *w, const struct plan *p, const struct opnd *result, int depth) {
     int64_t bytes = 0;
-    for (int i = 0; i < core->nafter; i++) {
-        const struct task *t = &w->task[core->after[i]];
+    for (const struct attachment *x = attached_at(result, CHANGES); x; x = attached_next(x)) {
+        const struct task *t = &w->task[x->task];
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
             struct region r;
@@ -35,11 +35,11 @@ bool price_start(struct pricing *c, const struct task *t, const struct opnd *o,
     return true;
 }
 
-bool follow_price(struct pricing *c, const struct task *core, const struct hold *h) {
+bool follow_price(struct pricing *c, const struct opnd *result, const struct hold *h) {
     struct work *w = c->w;
     double trips = plan_trips(w, c->plan, h->depth);
-    for (int i = 0; i < core->nafter; i++) {
-        const struct task *t = &w->task[core->after[i]];
+    for (const struct attachment *by = attached_at(result, CHANGES); by; by = attached_next(by)) {
+        const struct task *t = &w->task[by->task];
         const struct stmt *st = &w->p->stmt[t->stmt];
         double interval, overhead, points = 1;
         for (int a = 0; a < w->p->naxes; a++)

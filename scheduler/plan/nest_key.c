@@ -154,9 +154,16 @@ static void put_route(struct writer *k, const struct route *r) {
     for (int i = 0; i < r->n; i++) put(k, r->memory[i]);
 }
 
+static void put_task(struct writer *k, int task);
+
 static void put_attached(struct writer *k, const struct attachment *f) {
     const struct move *m = &f->move;
-    PUT(k, f->side, m->instr, m->from_operand, m->to_operand);
+    put(k, f->side);
+    if (f->side == CHANGES) {
+        put_task(k, f->task);
+        return;
+    }
+    PUT(k, m->instr, m->from_operand, m->to_operand);
     put_stmt(k, &k->w->p->stmt[k->w->task[f->task].stmt]);
 }
 
@@ -201,8 +208,6 @@ static void put_task(struct writer *k, int task) {
     for (int x = 0; x < t->needle->nx; x++) put(k, t->axis[x]);
     PUT(k, (int64_t)t->reductions, t->init >= 0, t->finishes, t->apart, t->nops);
     for (int i = 0; i < t->nops; i++) put_operand(k, &t->op[i]);
-    put(k, t->nafter);
-    for (int i = 0; i < t->nafter; i++) put_task(k, t->after[i]);
 }
 
 /* ---- the nest ---- */

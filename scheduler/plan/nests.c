@@ -32,7 +32,10 @@ static void rename_task(struct work *w, struct task *t, const int *map) {
     stmt_rename(w->p, &w->p->stmt[t->stmt], map);
     for (int i = 0; i < t->nops; i++)
         for (const struct attachment *x = t->op[i].attached; x; x = x->next)
-            stmt_rename(w->p, attached_stmt(w, x), map);
+            if (x->side == CHANGES)
+                rename_task(w, &w->task[x->task], map);
+            else
+                stmt_rename(w->p, attached_stmt(w, x), map);
     for (int x = 0; x < t->needle->nx; x++)
         if (t->axis[x] >= 0) t->axis[x] = map[t->axis[x]];
     uint64_t reductions = 0;
@@ -88,9 +91,6 @@ void nest_rename(struct work *w, struct nest *n, const int *map) {
     for (int i = 0; i < nest_ntasks(n); i++) rename_task(w, &w->task[nest_task(n, i)], map);
     find_grains(w, n);
     if (zero >= 0) stmt_rename(w->p, &w->p->stmt[zero], map);
-    if (n->core < 0) return;
-    const struct task *t = &w->task[n->core];
-    for (int i = 0; i < t->nafter; i++) rename_task(w, &w->task[t->after[i]], map);
 }
 
 /* A fixed extent on one side must be the other's too: they share the loops over grains. map: from

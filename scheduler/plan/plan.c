@@ -365,8 +365,8 @@ static bool price_holds(struct pricing *c, const struct task *t) {
             return false;
     }
     for (int i = 0; i < t->nops; i++)
-        if (t->op[i].writes && t->nafter)
-            result[t->op[i].memory] += follow_bytes(w, c->plan, t, c->plan->hold[i].depth);
+        if (attached_at(&t->op[i], CHANGES))
+            result[t->op[i].memory] += follow_bytes(w, c->plan, &t->op[i], c->plan->hold[i].depth);
     bool crowded = passing_room(c, t, input) > 1;
     int64_t address[MAX_OPERANDS];
     if (crowded && c->plan->tiling) c->plan->tiling->crowded = true;
@@ -390,7 +390,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         const struct access *acc = opnd_access(w, t, o);
         bool load = is_loaded(c, t, i);
         double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
-        if (o->writes && t->nafter && (blocks > 1 || !follow_price(c, t, &c->plan->hold[i])))
+        if (attached_at(o, CHANGES) && (blocks > 1 || !follow_price(c, o, &c->plan->hold[i])))
             return false;
         if (attached_at(o, FILLS) &&
             (blocks > 1 || !price_start(c, t, o, acc, c->plan->hold[i].depth)))

@@ -112,7 +112,7 @@ void spread_choose(struct pricing *, const struct task *, const struct opnd *o, 
 /* follow_price.c */
 /* What a move brings at the start: in the sums' queue, or in one that is in step with it. */
 bool price_start(struct pricing *, const struct task *, const struct opnd *, const struct access *, int depth);
-int64_t follow_bytes(struct work *, const struct plan *, const struct task *core, int depth);
-bool follow_price(struct pricing *, const struct task *core, const struct hold *);
+int64_t follow_bytes(struct work *, const struct plan *, const struct opnd *result, int depth);
+bool follow_price(struct pricing *, const struct opnd *result, const struct hold *);
 
 #endif

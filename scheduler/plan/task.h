@@ -33,7 +33,7 @@ struct opnd {
     int alone_dim[MAX_NEEDLE]; /* buffer dimension made for a needle axis that stands alone; -1 */
     bool by_axes,
         expand; /* already a copy indexed by axes; by those too that do not move the buffer */
-    struct attachment *attached; /* moves that compute while they bring it or take it home (attach.h) */
+    struct attachment *attached; /* statements executed on its copies, or on the way to them and home (attach.h) */
     bool padded;     /* its buffer was copied with what lies outside */
     bool single;     /* of what stands alone, fills bring the first element */
     int repairs;
@@ -59,7 +59,6 @@ struct task {
     int place;           /* in the chain of the nest that it follows in (nest.h) */
     bool finishes;       /* by a move that computes: part of another task's nest (finish.c) */
     bool apart;          /* it follows nobody: what it followed did not fit with it */
-    int *after, nafter; /* [nafter] tasks that change the result of this one where it lies (follow.c) */
 };
 
 /* The operand that it writes; NULL. */

@@ -34,4 +34,10 @@ planned=$(sed -n 's/^| as planned | \([0-9.]*\) | .*/\1/p' <<<"$rows") four=$(se
 grep -q '^| 2 threads |' <<<"$rows" || fail "no row of threads"
 [ -z "$four" ] || awk "BEGIN { exit !($four > 1.1 * $planned) }" || fail "with four registers it is as fast"
 scripts/switches --run -m edge16 bench/gemm.isam 2>/dev/null && fail "it runs on a device"
+# scripts/lengths: schedules and code do not grow with the steps; that they grow with something else is seen.
+rows=$(scripts/lengths --rounds 1 --of 1,4,400,open -m cpu-scalar -D H=16 examples/f32/gru.isam) || fail "a recurrence grows with its steps"
+[ "$(grep -cE '^\| (1|4|400|open) \| [0-9]+ \| [0-9]+ \| [0-9.]+ \|$' <<<"$rows")" = 4 ] || fail "not a row for each number of steps"
+rows=$(ISAMAP_HOST=cpu-scalar scripts/lengths --rounds 1 --of 4,400 -m edge16 -D H=32 examples/i8/rnn.isam) || fail "a recurrence of a device grows with its steps"
+rows=$(scripts/lengths --rounds 1 --steps H --of 4,48 -m cpu-avx2 -D T=3 examples/f32/gru.isam) && fail "growth is not seen"
+rows=$(scripts/lengths --rounds 1 --steps S examples/f32/gru.isam 2>&1) && fail "a size that is not there is taken"
 echo passed

@@ -107,8 +107,7 @@ static void store_behind(struct floats *f, int stmt, struct access to, struct ac
     struct program *p = f->p;
     struct draft d = draft_open(p, &p->stmt[stmt], COMBINE_SET, to);
     draft_read(&d, from);
-    d.s.where = p->stmt[stmt].where;
-    d.s.nwhere = p->stmt[stmt].nwhere;
+    draft_where(&d, &p->stmt[stmt]);
     insert(f, stmt, &d);
     struct stmt behind = p->stmt[stmt];
     p->stmt[stmt] = p->stmt[stmt + 1];
@@ -273,8 +272,7 @@ static void store_in_step(struct floats *f, struct body *b, int *item) {
         return;
     struct draft d = draft_open(f->p, &f->p->stmt[stmt], COMBINE_SET, to);
     draft_read(&d, rw_copy(f->p, &f->p->stmt[stmt].dst));
-    d.s.where = f->p->stmt[stmt].where;
-    d.s.nwhere = f->p->stmt[stmt].nwhere;
+    draft_where(&d, &f->p->stmt[stmt]);
     insert_in_step(f, b, ++*item, &d);
 }
 

@@ -29,6 +29,8 @@ struct draft {
 };
 
 struct draft draft_open(struct program *, const struct stmt *like, enum combiner, struct access);
+/* The same constraints, in rows of its own: axes that are added later widen each statement's. */
+void draft_where(struct draft *, const struct stmt *like);
 int draft_op(struct draft *, struct op);
 int draft_binary(struct draft *, enum opcode, int a, int b);
 int draft_read(struct draft *, struct access);

@@ -34,8 +34,7 @@ static struct program *changed(const struct program *p, int stmt, struct change 
     struct program *q = program_copy(p);
     struct stmt old = q->stmt[stmt];
     struct draft d = draft_open(q, &old, old.combine, old.dst);
-    d.s.where = old.where;
-    d.s.nwhere = old.nwhere;
+    draft_where(&d, &old);
     rebuild(&d, &old, old.nops - 1, &c);
     draft_close(&d, stmt);
     return q;

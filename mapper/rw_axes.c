@@ -124,8 +124,7 @@ static void multiply(struct program *q, int stmt, int64_t times) {
     draft_op(&d, (struct op){.code = OP_MUL,
                              .type = d.s.op[x].type,
                              .arg = {x, draft_number(&d, d.s.op[x].type, (double)times)}});
-    d.s.where = old.where;
-    d.s.nwhere = old.nwhere;
+    draft_where(&d, &old);
     draft_close(&d, stmt);
 }
 

@@ -111,6 +111,15 @@ struct draft draft_open(struct program *p, const struct stmt *like, enum combine
         .p = p, .s = {.combine = combine, .dst = dst, .at = like->at, .scope = like->scope}};
 }
 
+void draft_where(struct draft *d, const struct stmt *like) {
+    struct arena *arena = &d->p->arena;
+    size_t row = ((size_t)d->p->naxes + 1) * sizeof *like->where->coef;
+    d->s.nwhere = like->nwhere;
+    d->s.where = arena_array(arena, (size_t)like->nwhere + 1, sizeof *d->s.where);
+    for (int w = 0; w < like->nwhere; w++)
+        d->s.where[w].coef = arena_copy(arena, like->where[w].coef, row);
+}
+
 int draft_op(struct draft *d, struct op o) {
     GROW(&d->p->arena, d->s.op, d->s.nops, d->op_cap);
     d->s.op[d->s.nops] = o;

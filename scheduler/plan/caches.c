@@ -250,6 +250,22 @@ static double instance_part(const struct work *w, int memory, const struct plan 
     return alone ? part : part * fmax(1, instances / behind->serves);
 }
 
+/* Share of a tile of sums that its queue begins only once the one before has ended. */
+static double behind_window(const struct work *w, const struct plan *p, const struct task *t) {
+    double window = (double)w->m->queue[t->needle->in->queue].window,
+           period = plan_trips(w, p, p->nloops) / plan_trips(w, p, p->depth_out);
+    return window < 0 || window >= period ? 0 : 1 - window / period;
+}
+
+/* Tiles of sums at whose beginning the operand's first line is not there, of so many lines that
+ * come during the nest. */
+static double starts_missed(const struct work *w, const struct memory *mem, const struct plan *p,
+                            const struct task *t, const struct access *acc, double lines) {
+    struct footprint f;
+    footprint(w, mem, p, t, acc, p->depth_out, &f);
+    return lines / f.lines;
+}
+
 /* What one memory is given during the nest. */
 static struct refilled lines_refilled(const struct work *w, int memory, const struct plan *p,
                                       const struct task *t, const struct share *s) {
@@ -258,7 +274,7 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
     double line = mem->line > 0 ? (double)mem->line : 64;
     struct refilled sum = {0, 0, 0};
     struct footprint f;
-    double blocks = plan_blocks(w, p, t, p->depth_out);
+    double blocks = plan_blocks(w, p, t, p->depth_out), starts = 0;
     int d = 0;
     for (; d < p->nloops; d++) {
         double lines = 0;
@@ -285,10 +301,12 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         double part = instance_part(w, memory, p, t, s, acc, at);
         sum.lines += n * (r < 0 ? 2 : 1) * part;
         sum.runs += runs * part;
+        if (r >= 0) starts = fmax(starts, part * starts_missed(w, mem, p, t, acc, n));
         if (r >= 0 || blocks <= 1) continue;
         footprint(w, mem, p, t, acc, p->depth_out, &f);
         sum.awaited = part * n / f.lines * (1 - 1 / blocks);
     }
+    sum.awaited += starts * behind_window(w, p, t);
     return sum;
 }
 

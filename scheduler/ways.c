@@ -295,7 +295,7 @@ static struct schedule *again(struct trying *t, struct schedule *s, struct cover
     struct text *explain = t->options->explain;
     struct scheduler_options options = *t->options;
     options.covers = NULL;
-    if (s) cover_free(*cover);
+    cover_free(*cover);
     schedule_free(s);
     diags->n = t->said;
     diags->errors = t->errors;

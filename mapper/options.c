@@ -1,6 +1,7 @@
 /* The ways to execute one statement: a needle on the whole, a needle on the root of its value with
  * the rest cut off into temporaries (maximal munch over the tree, what is cut off priced the same
  * way), or the fallback. */
+#include "mapper/body.h"
 #include "mapper/mapper_int.h"
 #include "ir/memory.h"
 
@@ -197,10 +198,17 @@ static void find_mappings(struct estimator *e, struct listing *l, struct way *w)
     w->nmaps = s.nmappings;
 }
 
+/* Where several points meet in an element, each reads there what those before it left: what is made
+ * of it beforehand, for all points, would not know. */
+static bool may_be_cut(const struct stmt *s) {
+    bool follows = s->combine != COMBINE_SET && stmt_reads(s, s->dst.buffer);
+    return s->nwhere == 0 && !follows;
+}
+
 static void list_ways(struct estimator *e, struct listing *l) {
     const struct program *p = part_of(e, l);
     struct cut_sets sets = {.n = 0};
-    if (p->stmt[e->of->stmt].nwhere == 0) sets = find_cut_sets(e->c, p, e->of->stmt);
+    if (may_be_cut(&p->stmt[e->of->stmt])) sets = find_cut_sets(e->c, p, e->of->stmt);
     l->nways = sets.n + 1;
     l->way = arena_array(&e->of->arena, (size_t)l->nways, sizeof *l->way);
     for (int k = 0; k < sets.n; k++) l->way[k + 1].cuts = sets.at[k];

@@ -3,6 +3,7 @@
  * nearly all run. Here it stands a step earlier: the first before the loop, the next one's before
  * the instructions of each step, and the last step behind the loop. The tokens, and the order in
  * each queue, are as without it. */
+#include "ir/number.h"
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/val.h"
@@ -46,6 +47,7 @@ bool emit_ahead(struct emitter *e, struct nodes *out, int d, int flow, body_fn b
     e->lo[axis] = next;
     if (size.c % l->tile) e->size[axis] = val_make(a, SX_MIN, whole, val_minus(a, end, next));
     if (e->size[axis].x) e->size[axis].min = 1;
+    if (e->size[axis].x) e->size[axis].of = common_divisor(l->tile, size.c);
     ok = ok && fills_begin(e, &inner, flow);
     fills_turn(e, &inner, flow, true);
     e->lo[axis] = v;

@@ -45,6 +45,8 @@ static bool piece(struct emitter *e, struct nodes *out, const struct walk *w, st
         e->lo[axis] = w->unroll ? val_add(a, lo, v) : v;
         if (!size.max) e->size[axis] = val_make(a, SX_MIN, val_const(w->step), val_minus(a, hi, v));
         if (e->size[axis].x) e->size[axis].min = 1; /* where the loop turns */
+        if (e->size[axis].x && !size.max)
+            e->size[axis].of = common_divisor(w->step, val_multiple(n));
         e->tile[axis] = n.x ? common_divisor(e->tile[axis], w->step) : w->step;
         ok = w->body(e, &inner, w->arg);
         nodes_add(e->w, out,

@@ -134,8 +134,8 @@ static struct issue_node *issue_copy(struct work *w, const struct issue_node *ol
 
 static const struct sx *trips_of(struct work *w, const struct loop_node *l) {
     struct arena *a = &w->s->arena;
-    struct val lo = {l->lo, 0, INT64_C(1) << 40, INT64_MIN},
-               hi = {l->hi, 0, INT64_C(1) << 40, INT64_MIN};
+    struct val lo = {.x = l->lo, .max = INT64_C(1) << 40, .min = INT64_MIN},
+               hi = {.x = l->hi, .max = INT64_C(1) << 40, .min = INT64_MIN};
     if (l->lo->op == SX_CONST) lo = val_const(l->lo->value);
     if (l->hi->op == SX_CONST) hi = val_const(l->hi->value);
     return val_sx(a, val_ceil(a, val_minus(a, hi, lo), l->step));

@@ -350,8 +350,8 @@ static bool fold_guarded(struct work *w, struct nodes *l, int i) {
         if (k < i - before || k > i + behind || k == i) nodes_add(w, &out, l->at[k]);
         if (k == i)
             nodes_add(w, &out,
-                      loop_node(w, new_var(w, "f"), val_const(0), (struct val){not, 0, 1, 0}, 1,
-                                LOOP_SEQUENTIAL, -1, &body));
+                      loop_node(w, new_var(w, "f"), val_const(0), (struct val){.x = not, .max = 1},
+                                1, LOOP_SEQUENTIAL, -1, &body));
     }
     *l = out;
     return true;
@@ -402,7 +402,7 @@ static int64_t upper_bound(const struct sx *x) {
 }
 
 int64_t loop_most(struct work *w, const struct loop_node *l) {
-    struct val lo = {l->lo, 0, 0, INT64_MIN}, hi = {l->hi, 0, 0, INT64_MIN};
+    struct val lo = {.x = l->lo, .min = INT64_MIN}, hi = {.x = l->hi, .min = INT64_MIN};
     struct val n = val_minus(w->arena, hi, lo);
     int64_t most = n.x ? upper_bound(n.x) : n.c;
     return most == INT64_MAX ? most : (most + l->step - 1) / l->step;

@@ -20,7 +20,8 @@ struct key {
     int64_t elements;
     int home, by, first, n;
     bool fill, packed, cut;
-    int64_t tile[KEY_AXES], part[KEY_AXES]; /* n of each; part: of a piece (cut) */
+    int64_t tile[KEY_AXES],
+        part[KEY_AXES]; /* n of each; part: of a piece (cut), else the last tile */
 };
 struct entry {
     bool used;
@@ -33,19 +34,39 @@ struct copies {
     int n;
 };
 
-/* Of a piece, which lies in the slot as the whole does. */
+/* Pieces of a copy end where it does: sizes that are known when they run. False: all are alike. */
+static bool last_pieces(const struct work *w, const struct region *whole, const struct region *part,
+                        int ndims, struct region *last) {
+    bool any = false;
+    *last = *part;
+    for (int d = 0; d < ndims; d++) {
+        int64_t all = whole->n[d].c, piece = part->n[d].c;
+        if (piece < 1 || all % piece == 0) continue;
+        any = true;
+        last->n[d] = val_make(w->arena, SX_MIN, part->n[d], val_var(w->arena, 0, all));
+        last->n[d].min = 1;
+        last->n[d].of = common_divisor(all, piece);
+    }
+    return any;
+}
+
+/* Of a piece, which lies in the slot as the whole does; of no move where none brings each. */
 static void price_part(struct work *w, const struct moves *moves, const struct plan *p,
                        const struct task *t, const struct opnd *o, const struct access *acc,
                        int depth, int by, int first, const struct plan *cut, struct copy *out) {
     struct opnd as = *o;
-    struct region whole, part;
+    struct region whole, part, last;
     struct fit f;
     memset(out, 0, sizeof *out);
     plan_region(w, p, t, acc, &o->geom, depth, &whole);
     plan_region(w, cut, t, acc, &o->geom, cut->nloops, &part);
     as.geom.first = first;
     struct slot s = slot_make(&w->s->arena, &as.geom, &whole);
-    if (!copy_fit(w, moves, acc->buffer, &as, &s, NULL, &part, true, by, &f)) return;
+    int ndims = w->p->buffer[acc->buffer].ndims;
+    if (!copy_fit(w, moves, acc->buffer, &as, &s, NULL, &part, true, by, &f) ||
+        (last_pieces(w, &whole, &part, ndims, &last) &&
+         !copy_fit(w, moves, acc->buffer, &as, &s, NULL, &last, true, by, &f)))
+        return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
     out->cycles = f.cycles;
@@ -82,6 +103,16 @@ static double lines_touched(const struct work *w, const struct opnd *o, const st
     return (1 + (double)(bytes - align) / (double)line) / (double)((bytes + line - 1) / line);
 }
 
+/* The last tiles end where their axes do. Such a copy must have a move, too. */
+static bool last_fits(struct work *w, const struct moves *moves, const struct plan *p,
+                      const struct task *t, const struct opnd *o, const struct access *acc,
+                      bool fill, int depth, int by, const struct slot *s, const struct slot *far) {
+    struct region r;
+    struct fit f;
+    if (!last_region(w, p, t, acc, &o->geom, depth, &r)) return true;
+    return copy_fit(w, moves, acc->buffer, o, s, far, &r, fill, by, &f);
+}
+
 static void price_as(struct work *w, const struct moves *moves, const struct plan *p,
                      const struct task *t, const struct opnd *o, const struct access *acc,
                      bool fill, int depth, int by, struct copy *out) {
@@ -99,7 +130,9 @@ static void price_as(struct work *w, const struct moves *moves, const struct pla
         plan_region(w, p, t, acc, &far->geom, 0, &all);
         outer = slot_make(&w->s->arena, &far->geom, &all);
     }
-    if (!copy_fit(w, moves, acc->buffer, o, &s, far ? &outer : NULL, &r, fill, by, &f)) return;
+    if (!copy_fit(w, moves, acc->buffer, o, &s, far ? &outer : NULL, &r, fill, by, &f) ||
+        !last_fits(w, moves, p, t, o, acc, fill, depth, by, &s, far ? &outer : NULL))
+        return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
     out->cycles = f.cycles * (fill && !far ? lines_touched(w, o, f.move) : 1);
@@ -140,7 +173,9 @@ static bool key_make(const struct work *w, const struct plan *p, const struct ta
         if (n == KEY_AXES) return false;
         bool counts = access_varies(w->p, acc, a) || o->geom.repeat_axis == a;
         k->tile[n] = counts ? plan_tile(w, p, a, depth) : 0;
-        *hash = hash_add(*hash, k->tile[n++]);
+        k->part[n] = counts ? plan_least(w, p, a, depth) : 0;
+        *hash = hash_add(hash_add(*hash, k->tile[n]), k->part[n]);
+        n++;
     }
     k->n = n;
     return true;
@@ -149,7 +184,7 @@ static bool key_make(const struct work *w, const struct plan *p, const struct ta
 static bool same_key(const struct key *a, const struct key *b) {
     size_t tiles = (size_t)b->n * sizeof *b->tile;
     return memcmp(a, b, offsetof(struct key, tile)) == 0 && memcmp(a->tile, b->tile, tiles) == 0 &&
-           (!b->cut || memcmp(a->part, b->part, tiles) == 0);
+           memcmp(a->part, b->part, tiles) == 0;
 }
 
 static struct entry *find(struct copies *c, const struct key *k, uint64_t hash) {

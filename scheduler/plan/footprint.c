@@ -42,6 +42,20 @@ void plan_region(const struct work *w, const struct plan *p, const struct task *
     tile_region(w, st, acc, g, tile, r);
 }
 
+bool last_region(const struct work *w, const struct plan *p, const struct task *t,
+                 const struct access *acc, const struct geom *g, int depth, struct region *r) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    int64_t tile[MAX_AXES];
+    bool other = false;
+    for (uint64_t left = st->axes; left; left &= left - 1) {
+        int a = __builtin_ctzll(left);
+        tile[a] = plan_least(w, p, a, depth);
+        other |= tile[a] != plan_tile(w, p, a, depth) && access_varies(w->p, acc, a);
+    }
+    if (other) tile_region(w, st, acc, g, tile, r);
+    return other;
+}
+
 int64_t slot_bytes(struct work *w, const struct opnd *o, const struct region *r) {
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
     int64_t align = least_multiple(w->m->memory[o->memory].align, o->align), bytes;

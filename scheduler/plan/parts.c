@@ -78,7 +78,7 @@ static double inner_trips(const struct pricing *c, int axis, int depth) {
 }
 
 struct pieces { /* of a copy: how many between its own depth and the pacer's, and inside of that */
-    double outer, inner, cycles; /* cycles: of one */
+    double outer, inner, cycles; /* cycles: of one; infinite: no move brings each of them */
 };
 
 static struct pieces pieces_of(const struct pricing *c, const struct task *t, const struct opnd *o,
@@ -112,7 +112,7 @@ static struct pieces pieces_of(const struct pricing *c, const struct task *t, co
     if (cut.nloops == s->depth) return n;
     struct copy one = copy_part_price(c->w, c->moves, c->plan, t, o, read_of(c->w, t, o), s->depth,
                                       by, first, &cut);
-    if (one.in) n.cycles *= fmax(1, one.cycles * most * n.inner / s->largest);
+    n.cycles *= one.in ? fmax(1, one.cycles * most * n.inner / s->largest) : INFINITY;
     return n;
 }
 
@@ -209,6 +209,7 @@ double parts_waits(const struct pricing *c, const struct flow *f, int inner, dou
         const struct stream *s = &c->fill[i];
         n[i] = pieces_of(c, t, &t->op[s->operand], c->plan->hold[s->operand].fill_by, 0, s,
                          f->depth, axis, inner);
+        if (isinf(n[i].cycles)) return INFINITY;
         first += n[i].cycles * n[i].inner;
         start += n[i].cycles;
         total += s->trips * s->often * n[i].outer * n[i].inner * n[i].cycles;

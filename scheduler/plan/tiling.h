@@ -79,6 +79,9 @@ static inline struct asked *plan_asked(const struct plan *p, const struct task *
 /* What an access touches in a tile of its statement's axes, tile[axis] long, that begins at 0. */
 void tile_region(const struct work *, const struct stmt *, const struct access *,
                  const struct geom *, const int64_t *tile, struct region *);
+/* Of the last tiles, where they are shorter; false: all are alike. */
+bool last_region(const struct work *, const struct plan *, const struct task *, const struct access *,
+                 const struct geom *, int depth, struct region *);
 void plan_region(const struct work *, const struct plan *, const struct task *,
                  const struct access *, const struct geom *, int depth,
                  struct region *); /* the first tile at this depth */

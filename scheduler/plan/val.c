@@ -2,11 +2,11 @@
 #include "scheduler/plan/val.h"
 
 struct val val_const(int64_t c) {
-    return (struct val){NULL, c, c, c};
+    return (struct val){.c = c, .max = c, .min = c};
 }
 
 struct val val_var(struct arena *a, int var, int64_t max) {
-    return (struct val){sx_var(a, var), 0, max, 0};
+    return (struct val){.x = sx_var(a, var), .max = max};
 }
 
 const struct sx *val_sx(struct arena *a, struct val v) {
@@ -52,12 +52,43 @@ static int64_t least(enum sx_op op, struct val a, struct val b) {
     }
 }
 
+/* Of which the result of two multiples is one. */
+static int64_t multiple_made(enum sx_op op, int64_t a, int64_t b, int64_t by) {
+    int64_t out;
+    switch (op) {
+    case SX_MUL:
+        return __builtin_mul_overflow(a, b, &out) ? 1 : out;
+    case SX_ADD:
+    case SX_SUB:
+    case SX_MIN:
+    case SX_MAX:
+        return common_divisor(a, b);
+    case SX_DIV:
+        return by > 0 && a % by == 0 ? a / by : 1;
+    default:
+        return 1;
+    }
+}
+
+static int64_t multiple(const struct sx *x) {
+    int64_t c = 0;
+    if (sx_constant(x, &c)) return c < 0 ? -c : c;
+    if (x->op == SX_VAR) return 1;
+    if (!sx_constant(x->b, &c)) c = 0;
+    return multiple_made(x->op, multiple(x->a), multiple(x->b), c);
+}
+
+int64_t val_multiple(struct val v) {
+    return v.of ? v.of : v.x ? multiple(v.x) : v.c < 0 ? -v.c : v.c;
+}
+
 struct val val_make(struct arena *arena, enum sx_op op, struct val a, struct val b) {
     if (op == SX_SUB && val_same(a, b)) return val_const(0);
     if (op == SX_SUB && a.x && a.x->op == SX_ADD &&
         sx_same(a.x->a, val_sx(arena, b))) { /* (b + y) - b */
         int64_t c;
-        return sx_constant(a.x->b, &c) ? val_const(c) : (struct val){a.x->b, 0, a.max, INT64_MIN};
+        return sx_constant(a.x->b, &c) ? val_const(c)
+                                       : (struct val){.x = a.x->b, .max = a.max, .min = INT64_MIN};
     }
     if (!a.x && !b.x) {
         if (op == SX_MAX) return val_const(a.c > b.c ? a.c : b.c);
@@ -68,7 +99,9 @@ struct val val_make(struct arena *arena, enum sx_op op, struct val a, struct val
     const struct sx *x = sx_make(arena, op, val_sx(arena, a), val_sx(arena, b));
     int64_t c;
     if (sx_constant(x, &c)) return val_const(c);
-    return (struct val){x, 0, bound(op, a, b), least(op, a, b)};
+    return (struct val){
+        x, 0, bound(op, a, b), least(op, a, b),
+        a.of || b.of ? multiple_made(op, val_multiple(a), val_multiple(b), b.x ? 0 : b.c) : 0};
 }
 
 struct val val_add(struct arena *arena, struct val a, struct val b) {
@@ -91,6 +124,7 @@ struct val val_div(struct arena *arena, struct val a, int64_t k) {
 struct val val_ceil(struct arena *arena, struct val a, int64_t k) {
     if (k == 1) return a;
     if (a.min >= 1 && a.max <= k) return val_const(1);
+    if (val_multiple(a) % k == 0) return val_div(arena, a, k);
     return val_div(arena, val_add(arena, a, val_const(k - 1)), k);
 }
 
@@ -108,22 +142,6 @@ struct val val_mul(struct arena *arena, struct val a, struct val b) {
 struct val val_blocks(struct arena *arena, struct val v, int64_t block, struct val stride) {
     if (!stride.x && stride.c % block == 0) return val_scale(arena, v, stride.c / block);
     return val_mul(arena, val_div(arena, v, block), stride);
-}
-
-static int64_t multiple(const struct sx *x) {
-    int64_t c = 0;
-    if (sx_constant(x, &c)) return c < 0 ? -c : c;
-    if (x->op == SX_MUL) {
-        int64_t out, a = multiple(x->a), b = multiple(x->b);
-        return __builtin_mul_overflow(a, b, &out) ? 1 : out;
-    }
-    if (x->op == SX_ADD || x->op == SX_SUB || x->op == SX_MIN || x->op == SX_MAX)
-        return common_divisor(multiple(x->a), multiple(x->b));
-    return 1;
-}
-
-int64_t val_multiple(struct val v) {
-    return v.x ? multiple(v.x) : v.c < 0 ? -v.c : v.c;
 }
 
 enum { MAX_ATOMS = 24 };
@@ -178,7 +196,7 @@ struct val val_minus(struct arena *arena, struct val a, struct val b) {
     for (int sign = 1; sign >= -1; sign -= 2)
         for (int i = 0; i < l.n; i++) {
             if (!l.coef[i] || (l.coef[i] > 0) != (sign > 0)) continue;
-            struct val atom = {l.atom[i], 0, a.max, INT64_MIN};
+            struct val atom = {.x = l.atom[i], .max = a.max, .min = INT64_MIN};
             struct val term = val_scale(arena, atom, l.coef[i] * sign);
             sum = val_make(arena, sign > 0 ? SX_ADD : SX_SUB, sum, term);
         }

@@ -9,6 +9,7 @@ struct val {
     int64_t c;
     int64_t max; /* never exceeded; c for a constant */
     int64_t min; /* never below; INT64_MIN: not known */
+    int64_t of;  /* a multiple of it, where that is known of more than x tells; 0 */
 };
 
 struct val val_const(int64_t);

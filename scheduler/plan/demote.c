@@ -10,7 +10,7 @@
 static void refuse(struct work *w, const struct task *t, const char *why, int line, int col) {
     struct refusals *r = w->options ? w->options->refused : NULL;
     const struct mapping *map = &w->cover->mapping[w->cover->item[t->item].mapping];
-    if (!r || w->p->stmt[t->stmt].combine == COMBINE_SET || join_has(w, t->stmt)) return;
+    if (!r || w->cover->program->stmt[map->stmt].combine == COMBINE_SET) return;
     w->refused |= refusals_add(r, w->cover->program, w->m, map, why, line, col);
 }
 

@@ -142,6 +142,8 @@ bool box_make(struct work *, const struct view *, const struct geom *, const str
 /* Padding of the access in each dimension over the statement's whole domain. */
 void region_padding(const struct program *, const struct stmt *, const struct access *,
                     struct region *);
+/* What the axis that the needle walks along the dimension has behind its last whole block; 0: nothing. */
+int64_t axis_tail(const struct work *, const struct task *, const struct opnd *, const struct access *, int dim);
 bool operand_fits(struct work *, const struct moves *, const struct task *, const struct opnd *,
                   bool write, const char **why);
 const struct access *operand_sample(const struct work *, const struct task *, const struct opnd *,

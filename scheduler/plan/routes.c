@@ -155,11 +155,16 @@ bool copy_fit(struct work *w, const struct moves *moves, int buffer, const struc
     return ok && fit_box(w, moves, by, fill ? from : to, fill ? to : from, &box, f);
 }
 
-/* From a plain copy come parts of tiles too, the last ones along a dimension without blocks. */
-static bool parts_fit(struct work *w, const struct moves *moves, const struct opnd *inner,
-                      const struct region *whole, int buffer) {
+/* From a plain copy come parts of tiles too, the last ones along a dimension without blocks, where
+ * its axis is no multiple of them. */
+static bool parts_fit(struct work *w, const struct moves *moves, const struct task *t,
+                      const struct opnd *inner, const struct region *whole,
+                      const struct access *acc) {
+    int buffer = acc->buffer;
     for (int d = 0; d < MAX_DIMS; d++) {
-        if (!(inner->geom.loose >> d & 1) || inner->geom.block[d] < 2) continue;
+        if (!(inner->geom.loose >> d & 1) || inner->geom.block[d] < 2 ||
+            !axis_tail(w, t, inner, acc, d))
+            continue;
         struct region part = *whole;
         struct fit f;
         part.partial[d] = true;
@@ -194,7 +199,7 @@ static bool route_fits(struct work *w, const struct moves *moves, const struct t
             w->m->memory[write ? inner.memory : outer.memory].id,
             w->m->memory[write ? outer.memory : inner.memory].id);
         if (!copy_fit(w, moves, acc->buffer, &inner, &b, &a, &part, !write, 0, &f) ||
-            !parts_fit(w, moves, &inner, &part, acc->buffer))
+            !parts_fit(w, moves, t, &inner, &part, acc))
             return false;
         *cost += f.cycles;
     }

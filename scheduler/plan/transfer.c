@@ -349,9 +349,8 @@ double operand_cost(struct work *w, const struct moves *moves, int buffer, const
     return region_fits(w, moves, o, buffer, r, write, &f) ? f.cycles : 0;
 }
 
-/* Of the axis that the needle walks along the dimension. */
-static int64_t axis_tail(const struct work *w, const struct task *t, const struct opnd *o,
-                         const struct access *acc, int dim) {
+int64_t axis_tail(const struct work *w, const struct task *t, const struct opnd *o,
+                  const struct access *acc, int dim) {
     for (int i = 0; i < o->form.n; i++) {
         int a = t->axis[o->form.digit[i].x];
         if (a >= 0 && access_coef(w->p, acc, dim, a))

@@ -150,6 +150,7 @@ static void emitter_begin(struct emitter *e, struct work *w, const struct moves 
     e->out = arena_array(w->arena, (size_t)n->nchain + 1, sizeof *e->out);
     e->made = arena_array(w->arena, (size_t)n->nchain + 1, sizeof *e->made);
     e->exec = w->task[nest_head(n)].needle->in->queue;
+    e->chain = nest_chain_queue(w, n);
     w->emitted = w->task[nest_head(n)].stmt;
     for (int a = 0; a < w->p->naxes; a++) {
         e->lo[a] = val_const(0);

@@ -82,6 +82,7 @@ struct emitter {
         struct held **held;
     } inner;
     int exec, store; /* queues; store -1: nothing is drained */
+    int chain; /* the queue of what follows the core: that of the core, or one that hears of each result from it and tells it when its slot is free */
     int exec_completes, store_completes; /* syncs at which their results are done; -1 */
     const char *unmoved;      /* a buffer whose tile no move brings; NULL */
     int load, load_completes; /* queue that brings what the sums start with, where nothing keeps it in step; -1 */
@@ -161,6 +162,7 @@ struct link {
 struct edge link_there(const struct emitter *, struct link); /* it is done, for who uses it */
 struct edge link_back(const struct emitter *, struct link);  /* it was used, for who does it again */
 struct link fill_link(const struct filling *);               /* for whom it is filled */
+struct link hand_link(const struct emitter *);               /* results, for the queue of what follows them */
 struct link result_link(const struct emitter *);             /* results, for the queue that stores them */
 struct link start_link(const struct emitter *); /* the same of the queue that brings what they start with */
 struct link way_link(const struct way_out *, int k); /* from the k-th memory's inner neighbour */

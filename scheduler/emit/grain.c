@@ -239,9 +239,9 @@ static bool fill_in_step(struct emitter *e, struct nodes *out, const struct task
     struct nodes fill = {0};
     if (!hold_fill(e, &fill, t, o, acc, h, NULL)) return false;
     int q = first_queue(&fill, e->w);
-    if (!add_signal(e->w, out, e->exec, q)) return false;
+    if (!add_signal(e->w, out, e->chain, q)) return false;
     nodes_append(e->w, out, &fill);
-    return add_signal(e->w, out, q, e->exec);
+    return add_signal(e->w, out, q, e->chain);
 }
 
 static bool drain(struct emitter *e, struct nodes *out, const struct task *t, const struct opnd *o,
@@ -253,8 +253,8 @@ static bool drain(struct emitter *e, struct nodes *out, const struct task *t, co
     region_here(e, t, o, acc, &r);
     if (!way_begin(e, &moves, o, acc->buffer, h, &r, way)) return false;
     int q = way->queue[way->n];
-    struct edge give = edge_of_queue(w->edges, e->exec, q),
-                back = edge_of_queue(w->edges, q, e->exec);
+    struct edge give = edge_of_queue(w->edges, e->chain, q),
+                back = edge_of_queue(w->edges, q, e->chain);
     if (!edge_pass(w, out, &give)) return false;
     nodes_append(w, out, &moves);
     if (credit)
@@ -303,9 +303,9 @@ static bool drain_beside(struct emitter *e, struct nodes *out, const struct task
         if (q < 0 ||
             !emit_transfer(w, e->moves, &moves, acc->buffer, &as, &stored, NULL, &r, false))
             return false;
-        if (!add_signal(w, out, e->exec, q)) return false;
+        if (!add_signal(w, out, e->chain, q)) return false;
         nodes_append(w, out, &moves);
-        if (!add_signal(w, out, q, e->exec)) return false;
+        if (!add_signal(w, out, q, e->chain)) return false;
     }
     return true;
 }
@@ -325,7 +325,7 @@ static bool chain_task(struct emitter *e, struct nodes *out, int i) {
         if (o->writes) {
             result = held[k];
             credit = own && e->store >= 0 && chain_runs_ahead(e);
-            struct edge back = edge_of_queue(w->edges, e->store, e->exec);
+            struct edge back = edge_of_queue(w->edges, e->store, e->chain);
             if (home && credit) edge_take(w, out, &back, (struct signal){0});
         }
         if (held[k]->led) continue;

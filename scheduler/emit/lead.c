@@ -45,7 +45,7 @@ bool chain_lead(struct emitter *e, struct nodes *out, const int *axis, int n, bo
             struct held keep = *h;
             renew_place(e, h);
             if (!hold_fill(e, &fill, t, o, acc, h, NULL)) return false;
-            if (!needs_no_signals(w, &fill, e->exec)) {
+            if (!needs_no_signals(w, &fill, e->chain)) {
                 *h = keep;
                 continue;
             }

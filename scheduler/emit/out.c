@@ -115,7 +115,7 @@ void ways_credits(struct emitter *e, struct nodes *out, bool give) {
  * store: each would give its own. */
 bool chain_runs_ahead(const struct emitter *e) {
     struct work *w = e->w;
-    struct edge back = edge_of_queue(w->edges, e->store, e->exec);
+    struct edge back = edge_of_queue(w->edges, e->store, e->chain);
     if (back.kind == EDGE_NONE || same_tokens(e) || in_step(e, &back)) return false;
     for (int i = 0; i < e->nest->nchain; i++) {
         const struct task *t = &w->task[e->nest->chain[i].task];

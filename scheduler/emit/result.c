@@ -28,6 +28,21 @@ static bool takes_credits(const struct emitter *e) {
     return e->drained && lends(e);
 }
 
+/* What follows runs on another queue: the core's next result in a slot waits for its credit. */
+static bool hands(const struct emitter *e) {
+    return e->t && e->chain != e->exec;
+}
+
+/* Slots of the core's result that stand free at first; 0: the queues go in step. */
+static int hand_credits(const struct emitter *e) {
+    struct edge there = link_there(e, hand_link(e)), back = link_back(e, hand_link(e));
+    if (!hands(e) || in_step(e, &back)) return 0;
+    for (int i = 0; i < e->t->nops; i++)
+        if (e->t->op[i].writes)
+            return within_depth(e->w->m, within_depth(e->w->m, e->held[i].slots, &back), &there);
+    return 0;
+}
+
 /* How often results are begun at that depth while their credits last. */
 static double result_trips(const struct emitter *e, int d) {
     const struct plan *p = &e->nest->plan;
@@ -95,7 +110,9 @@ bool result_start(struct emitter *e, struct nodes *out, int i, int d) {
     struct edge back = credit_edge(e);
     struct signal channel = credit_channel(e, &back, h);
     bool again = (result_trips(e, d) > 1 || back.kind == EDGE_FENCE) && takes_credits(e);
+    struct edge handed = link_back(e, hand_link(e));
     if (again && !channel.rotating) edge_take(w, out, &back, channel);
+    if (hand_credits(e)) edge_take(w, out, &handed, (struct signal){0});
     renew_place(e, h);
     if (h->slots > 1) add_rotate(w, out, h->place);
     if (again && channel.rotating) edge_take(w, out, &back, channel);
@@ -112,8 +129,12 @@ static bool follow_result(struct emitter *e, struct nodes *out, int i, int d) {
     struct work *w = e->w;
     struct nodes chain = {0}, spill = {0};
     struct val more = other_block(e, d, true);
+    struct edge there = link_there(e, hand_link(e)), back = link_back(e, hand_link(e));
     if (!grain_loops(e, &chain, 0)) return false;
+    if (hands(e) && !edge_pass(w, out, &there)) return false;
     nodes_when(w, out, val_make(&w->s->arena, SX_EQ, more, val_const(0)), "once", &chain);
+    if (hands(e)) edge_give(w, out, &back, (struct signal){0});
+    if (hands(e) && !hand_credits(e)) edge_take(w, out, &back, (struct signal){0});
     if (val_is(more, 0)) return true;
     if (!emit_transfer(w, e->moves, &spill, w->p->stmt[e->t->stmt].dst.buffer, &e->t->op[i],
                        &e->held[i], NULL, &e->held[i].whole, false))
@@ -227,7 +248,10 @@ void nest_credits(struct emitter *e, struct nodes *out, bool give) {
     int credits = out_credits(e);
     struct edge back = credit_edge(e);
     const struct held *turns = credits ? turning(e, &back) : NULL;
+    struct edge handed = link_back(e, hand_link(e));
     if (give) ways_credits(e, out, true);
+    for (int c = hand_credits(e); c > 0; c--)
+        (give ? edge_give : edge_take)(e->w, out, &handed, (struct signal){0});
     for (int c = 0; turns && c < turns->slots; c++) {
         if (give)
             edge_give(e->w, out, &back, (struct signal){.channel = c});
@@ -235,7 +259,7 @@ void nest_credits(struct emitter *e, struct nodes *out, bool give) {
             edge_take(e->w, out, &back, (struct signal){.channel = c});
     }
     if (!turns && credits)
-        add_credits(e, out, give ? e->store : (e->load_ahead ? e->load : e->exec), give, back.sync,
+        add_credits(e, out, give ? e->store : (e->load_ahead ? e->load : e->chain), give, back.sync,
                     credits);
     if (!give) ways_credits(e, out, false);
 }

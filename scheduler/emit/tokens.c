@@ -21,7 +21,11 @@ struct link fill_link(const struct filling *f) {
 }
 
 struct link result_link(const struct emitter *e) {
-    return (struct link){e->exec, e->exec_completes, e->store, e->store_completes};
+    return (struct link){e->chain, e->exec_completes, e->store, e->store_completes};
+}
+
+struct link hand_link(const struct emitter *e) {
+    return (struct link){e->exec, -1, e->chain, -1};
 }
 
 struct link start_link(const struct emitter *e) {
@@ -84,7 +88,7 @@ int within_depth(const struct machine *m, int credits, const struct edge *edge) 
  * before they are taken, so whoever else takes from the same sync would take one of them. */
 
 /* who: fills of the core by their queue and its user */
-enum { RESULTS, CHAIN, WAYS, FILLS = WAYS + MAX_VIA };
+enum { RESULTS, CHAIN, HANDED, WAYS, FILLS = WAYS + MAX_VIA };
 struct use {
     int sync, who;
     bool credits, settled, own; /* settled: with those of the core's results, by `same_tokens`; own:
@@ -131,8 +135,8 @@ static void chain_uses(struct emitter *e, struct uses *u) {
             int queue = transfer_queue(w, e->moves, task_access(w, t, o, false)->buffer, o, &r,
                                        true, e->own[i][k].fill_by, &completes);
             if (queue < 0) continue;
-            add_use(e, u, edge_of_queue(w->edges, queue, e->exec), (struct use){.who = CHAIN});
-            add_use(e, u, edge_of_queue(w->edges, e->exec, queue), (struct use){.who = CHAIN});
+            add_use(e, u, edge_of_queue(w->edges, queue, e->chain), (struct use){.who = CHAIN});
+            add_use(e, u, edge_of_queue(w->edges, e->chain, queue), (struct use){.who = CHAIN});
         }
     }
 }
@@ -140,6 +144,7 @@ static void chain_uses(struct emitter *e, struct uses *u) {
 void tokens_share(struct emitter *e) {
     struct uses u = {0};
     add_uses(e, &u, result_link(e), (struct use){.who = RESULTS});
+    if (e->chain != e->exec) add_uses(e, &u, hand_link(e), (struct use){.who = HANDED});
     if (e->load_ahead) add_uses(e, &u, start_link(e), (struct use){.who = RESULTS});
     for (int i = 0; i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];

@@ -18,7 +18,8 @@ static bool nest_may(const struct work *w, const struct nest *n) {
             for (const struct attachment *x = t->op[o].attached; x; x = x->next)
                 if (x->side != FILLS) return false;
     }
-    return n->core < 0 || !join_has(w, w->task[n->core].stmt);
+    return n->core < 0 || (!join_has(w, w->task[n->core].stmt) &&
+                           nest_chain_queue(w, n) == w->task[n->core].needle->in->queue);
 }
 
 /* Does hardware keep the host in step with all queues? One thread does its work. */

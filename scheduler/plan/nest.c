@@ -12,6 +12,12 @@ int nest_head(const struct nest *n) {
     return n->core >= 0 ? n->core : n->chain[0].task;
 }
 
+int nest_chain_queue(const struct work *w, const struct nest *n) {
+    int head = w->task[nest_head(n)].needle->in->queue,
+        own = n->nchain ? w->task[n->chain[0].task].needle->in->queue : head;
+    return queues_in_step(w->edges, own, head) ? head : own;
+}
+
 int nest_ntasks(const struct nest *n) {
     return (n->core >= 0) + (n->init >= 0) + n->nchain;
 }

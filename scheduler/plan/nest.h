@@ -88,6 +88,7 @@ bool nest_unify(const struct work *, int maker, int core, int read,
 void nest_rename(struct work *, struct nest *, const int *map);
 
 /* nest.c */
+int nest_chain_queue(const struct work *, const struct nest *); /* of what follows: the core's, or another that takes its results over (nests.c) */
 int nest_head(const struct nest *);   /* task: the core, or the first of the chain */
 int nest_ntasks(const struct nest *); /* the core, what starts it, the chain */
 int nest_task(const struct nest *, int i);

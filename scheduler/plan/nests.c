@@ -267,6 +267,21 @@ static bool is_in_window(const struct work *w, const struct nest *n) {
     return window < 0 || 2 * (n->nchain + 1) <= window;
 }
 
+/* Its instruction takes over what those before it leave: on their queue, on one in step with it,
+ * or, behind sums, on another one of the same unit that hears of it from theirs and tells it when
+ * it is done. */
+static bool takes_over(const struct work *w, const struct nest *n, const struct task *t) {
+    int own = t->needle->in->queue, head = w->task[nest_head(n)].needle->in->queue,
+        last = n->nchain ? w->task[n->chain[0].task].needle->in->queue : head;
+    if (queues_in_step(w->edges, own, last)) return true;
+    if (n->core < 0 || n->nchain || !may_wait(w, &w->task[n->core]) || !may_wait(w, t) ||
+        attached_at(task_result(&w->task[n->core]), CHANGES) ||
+        w->m->queue[own].unit != w->m->queue[head].unit || t->needle->in->completes >= 0)
+        return false;
+    return edge_of_queue(w->edges, head, own).kind == EDGE_TOKEN &&
+           edge_of_queue(w->edges, own, head).kind == EDGE_TOKEN;
+}
+
 /* May task k follow the nest's statements grain by grain? Renames its axes when it may. */
 static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int k) {
     struct task *t = &w->task[k];
@@ -277,8 +292,7 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
         join_has(w, t->stmt) || !is_in_window(w, n) || spoils(w, n, t) ||
         nest_maker(w, n, st->dst.buffer) >= 0)
         return false;
-    if (!queues_in_step(w->edges, t->needle->in->queue, head->in->queue) ||
-        head->in->completes >= 0) /* it would have to wait */
+    if (!takes_over(w, n, t) || head->in->completes >= 0) /* it would have to wait */
         return false;
     if (!map_axes(w, n, t, map) || !writes_behind(w, n, st, map) || !moves_behind(w, n, t, map) ||
         !fills_are_local(w, moves, t, n) || comes_by_route(t, n, w) || !grains_agree(w, n, t, map))

@@ -101,9 +101,21 @@ static void drain_chain(struct pricing *c, const struct task *t, const struct op
     c->tail += price_add(c, PRICE_LAST, fmax(0, last - c->tail));
 }
 
+/* Another queue takes the sums over: they wait for a slot that it has given back. `follow`: what it
+ * takes for all of them, `seen`: until its last results are. */
+static void hand_over(struct pricing *c, const struct task *core, double follow, double seen) {
+    const struct opnd *o = core ? task_result(core) : NULL;
+    double trips = plan_trips(c->w, c->plan, c->plan->depth_out), made;
+    if (!o || nest_chain_queue(c->w, c->nest) == core->needle->in->queue) return;
+    instr_times(c->w->m, core->needle->in, core->needle->bound, NULL, &made, NULL, NULL);
+    double exec = c->queue[core->needle->in->queue], slots = c->plan->hold[o - core->op].slots,
+           turn = (exec + follow) / trips + made + seen;
+    c->bubble += price_add(c, PRICE_GRAINS, fmax(0, (trips - slots) * turn / slots - exec));
+}
+
 void pipe_chain(struct pricing *c, const struct task *core) {
     struct work *w = c->w;
-    (void)core;
+    double follow = 0, seen = 0;
     if (c->plan->is_static) return;
     for (int i = 0; i < c->nest->nchain; i++) {
         const struct task *t = &w->task[c->nest->chain[i].task];
@@ -116,14 +128,16 @@ void pipe_chain(struct pricing *c, const struct task *core) {
                 size[t->needle->ranged[x]] = t->axis[x] < 0
                                                  ? t->needle->lo[x]
                                                  : needle_leaf(t->needle, x, g.size[t->axis[x]]);
-        instr_times(w->m, t->needle->in, t->needle->bound, size, NULL, &interval, &overhead);
+        instr_times(w->m, t->needle->in, t->needle->bound, size, &seen, &interval, &overhead);
         charge(c, t->needle->in, g.all,
                price_add(c, PRICE_FOLLOWERS, g.all * (overhead + interval)) / g.all, 0);
+        follow += g.all * (overhead + interval);
         for (int k = 0; k < t->nops; k++)
             if (t->op[k].writes && t->op[k].where == IN_LOCAL && c->nest->chain[i].leaves)
                 drain_chain(c, t, &t->op[k], &g, overhead + interval,
                             chain_slots(w, c->moves, c->nest, c->plan, t, &t->op[k]));
     }
+    hand_over(c, core, follow, seen);
 }
 
 /* ---- signals ---- */

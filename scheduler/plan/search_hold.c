@@ -170,7 +170,9 @@ static int hold_options(const struct search *s, struct plan *p, int i, enum widt
             int at = plan_normalise(s->w, p, acc, d);
             if (o->writes || nest->is_grid) at = outside(nest, at);
             if (slots > 1 && (plan_trips(s->w, p, at) <= 1 || at < nest->nprefix)) continue;
-            if (o->writes && nest->nchain && slots > 1) continue;
+            if (o->writes && nest->nchain && slots > 1 &&
+                nest_chain_queue(s->w, nest) == t->needle->in->queue)
+                continue;
             if (!loose_alone(s->w, p, t, o, acc, at)) continue;
             if (hold_bytes_at(s, p, i, at) > nest_room(s->w, nest, o->memory) / slots) continue;
             if (slots == 1 && wide != ALL && alone && has_depth(out, n, at)) break; /* with more */

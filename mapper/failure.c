@@ -45,6 +45,8 @@ static const char *node_text(struct arena *a, const struct program *p, const str
         return arena_printf(a, "'%s' (%s)", p->buffer[acc->buffer].name, type_name(x->type));
     }
     if (x->code == OP_LITERAL) return value_text(a, x->type, x->value);
+    if (x->code == OP_AXIS && x->origin >= 0)
+        return arena_printf(a, "the value of axis '%s'", p->axis[s->op[x->origin].axis].name);
     if (x->code == OP_AXIS) return "the value of an axis";
     if (x->code == OP_CAST)
         return arena_printf(a, "a cast of %s to %s", type_name(t->at[x->arg[0]].type),
@@ -175,6 +177,8 @@ void note_failure(struct search *s, const struct needle *n, const struct site *s
     const char *more =
         w->kind == FAILURE_LIVE_OUT
             ? "; it would be overwritten in place, but is no temporary that ends there"
+        : n->term.at[w->needle_node].code == OP_AXIS
+            ? "; an instruction that computes with the values of its axes is matched with nothing"
             : inexact_text(a, &n->term.at[w->needle_node], &site->term.at[w->node], w->kind);
     f->reason = arena_printf(a, "'%s' has %s where %s has %s%s", id, f->expected,
                              stmt_text(a, site), f->got, more);

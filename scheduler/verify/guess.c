@@ -141,16 +141,39 @@ static bool compare(const struct sym *s, struct guess *g, struct regions *now) {
     return good;
 }
 
+/* In the place of the one that was there the longest. */
+static struct guess *oldest(struct history *h) {
+    if (!h->guess) h->guess = memory_array(GUESSES, sizeof *h->guess);
+    return &h->guess[h->next_guess++ % GUESSES];
+}
+
+/* Which regions of the guess the visit did without in its first iteration. */
+static void learn_spare(struct sym *s, const struct trips *t, struct guess *g, int counter) {
+    const struct lin first = lin_of(0);
+    free(g->spare);
+    g->spare = memory_array((size_t)g->r.n + 1, sizeof *g->spare);
+    for (int k = 0; k < g->r.n; k++) {
+        struct region x = g->r.at[k];
+        region_move(&x, counter, &first, true);
+        g->spare[k] = !regions_imply(s, t->start.r.at, t->start.r.n, &x);
+    }
+}
+
 void guess_learn(struct sym *s, const struct trips *t, const struct regions *inv, int counter) {
-    struct guess *g = &s->history[t->loop->var].guess;
+    struct history *h = &s->history[t->loop->var];
     struct regions now = {0};
+    struct guess *g = NULL;
     if (counter >= OWN || s->naround > MOST_AROUND) return;
     for (int k = 0; k < inv->n; k++)
         if (find(&t->start.r, &inv->at[k]) < 0) put(&now, &inv->at[k]);
     swap_counters(&now, counter, OWN);
-    bool same = same_place_in_tree(s, g, t);
-    if (!same || !compare(s, g, &now)) memset(g->known, 0, sizeof g->known);
-    if (!same) g->failed = 0;
+    for (int k = 0; h->guess && k < GUESSES && !g; k++)
+        if (same_place_in_tree(s, &h->guess[k], t) && compare(s, &h->guess[k], &now))
+            g = &h->guess[k];
+    if (!g) {
+        g = oldest(h);
+        memset(g->known, 0, sizeof g->known);
+    }
     g->loop = t->loop;
     g->group = t->group;
     g->first = t->first;
@@ -158,6 +181,7 @@ void guess_learn(struct sym *s, const struct trips *t, const struct regions *inv
     memcpy(g->var, s->around, (size_t)s->naround * sizeof *g->var);
     for (int k = 0; k < s->naround; k++) g->at[k] = s->var[g->var[k]].l;
     regions_copy(&g->r, &now);
+    learn_spare(s, t, g, OWN);
     regions_free(&now);
 }
 
@@ -171,16 +195,27 @@ static bool of_now(const struct sym *s, struct regions *r) {
     return true;
 }
 
-/* What was there before the loop goes where that comes. */
-static bool overwritten(struct sym *s, const struct region *x, const struct regions *grown) {
+static bool meets_at(struct sym *s, const struct region *x, struct region grown, int counter,
+                     int64_t at) {
+    const struct lin value = lin_of(at);
+    region_move(&grown, counter, &value, true);
+    return !region_empty(s, &grown) && regions_may_meet(s, x, &grown);
+}
+
+/* What was there before the loop goes where that comes: looked at before the first iteration and
+ * behind the last, where more is decided than at any one. */
+static bool overwritten(struct sym *s, const struct region *x, const struct regions *grown,
+                        int counter) {
     for (int k = 0; k < grown->n && x->place < s->v->s->nplaces; k++)
-        if (grown->at[k].place == x->place && regions_may_meet(s, x, &grown->at[k])) return true;
+        if (grown->at[k].place == x->place &&
+            (meets_at(s, x, grown->at[k], counter, s->lo[counter]) ||
+             meets_at(s, x, grown->at[k], counter, s->hi[counter] + 1)))
+            return true;
     return false;
 }
 
-bool guess_find(struct sym *s, const struct trips *t, int counter, struct regions *inv,
-                int *ngrown) {
-    struct guess *g = &s->history[t->loop->var].guess;
+static bool pattern_of(struct sym *s, const struct trips *t, const struct guess *g, int counter,
+                       struct regions *inv, int *ngrown) {
     struct regions r = {0};
     int unknown = -1;
     bool good = counter < OWN && same_place_in_tree(s, g, t);
@@ -192,14 +227,54 @@ bool guess_find(struct sym *s, const struct trips *t, int counter, struct region
     }
     inv->n = 0;
     for (int k = 0; k < t->start.r.n && good; k++)
-        if (!overwritten(s, &t->start.r.at[k], &r)) put(inv, &t->start.r.at[k]);
+        if (!overwritten(s, &t->start.r.at[k], &r, counter)) put(inv, &t->start.r.at[k]);
     for (int k = 0; k < r.n && good; k++) put(inv, &r.at[k]);
     *ngrown = r.n;
     regions_free(&r);
     return good;
 }
 
-void guess_free(struct guess *g) {
-    regions_free(&g->r);
-    for (int k = 0; k < MOST_AROUND; k++) regions_free(&g->by[k]);
+/* It holds before the first iteration: each of its last ngrown regions, but for those that can be
+ * spared, which are left out; and each instance of now is in it. */
+static bool begins(struct sym *s, const struct trips *t, struct regions *inv, int ngrown,
+                   int counter, const bool *spare) {
+    const struct lin first = lin_of(s->lo[counter]);
+    for (int k = inv->n - 1, last = inv->n - ngrown; k >= last; k--) {
+        struct region x = inv->at[k];
+        region_move(&x, counter, &first, true);
+        if (regions_imply(s, s->of[x.place].at, s->of[x.place].n, &x)) continue;
+        if (!spare[k - last] || x.place >= s->v->s->nplaces) return false;
+        inv->at[k] = inv->at[--inv->n];
+    }
+    for (int k = 0; k < t->start.r.n; k++) {
+        const struct region *y = &t->start.r.at[k];
+        bool found = y->place < s->v->s->nplaces;
+        for (int i = 0; i < inv->n && !found; i++) {
+            struct region x = inv->at[i];
+            if (x.place != y->place) continue;
+            region_move(&x, counter, &first, true);
+            found = region_same(&x, y);
+        }
+        if (!found) return false;
+    }
+    return true;
+}
+
+bool guess_find(struct sym *s, const struct trips *t, int counter, struct regions *inv) {
+    const struct guess *g = s->history[t->loop->var].guess;
+    int ngrown;
+    for (int k = 0; k < GUESSES; k++)
+        if (pattern_of(s, t, &g[k], counter, inv, &ngrown) &&
+            begins(s, t, inv, ngrown, counter, g[k].spare))
+            return true;
+    return sym_fail(s, "a guess does not hold");
+}
+
+void guesses_free(struct history *h) {
+    for (int i = 0; h->guess && i < GUESSES; i++) {
+        regions_free(&h->guess[i].r);
+        free(h->guess[i].spare);
+        for (int k = 0; k < MOST_AROUND; k++) regions_free(&h->guess[i].by[k]);
+    }
+    free(h->guess);
 }

@@ -10,28 +10,8 @@
 static bool walk_nodes(struct sym *s, const struct node *node, int n);
 
 /* ---- the general iteration ---- */
-static void move_lin(struct lin *x, int counter, const struct lin *at, bool fixed) {
-    if (x->k[counter]) lin_add(x, at, x->k[counter]);
-    if (fixed) x->k[counter] = 0;
-}
-
-/* Before iteration `at` (fixed), or `at` iterations on. */
-static void move_region(struct region *x, int counter, const struct lin *at, bool fixed) {
-    move_lin(&x->count, counter, at, fixed);
-    move_lin(&x->step, counter, at, fixed);
-    move_lin(&x->base, counter, at, fixed);
-    for (int e = 0; e < x->nindices; e++) move_lin(&x->o[e], counter, at, fixed);
-    for (int k = 0; k < (x->box ? x->nindices : x->ndims); k++)
-        move_lin(&x->n[k], counter, at, fixed);
-}
-
 static bool implied(struct sym *s, const struct region *x) {
-    for (int k = 0; k < s->of[x->place].n; k++) {
-        const struct region *y = &s->of[x->place].at[k];
-        bool instances = x->place >= s->v->s->nplaces;
-        if (instances ? region_same(x, y) : region_inside(s, x, y)) return true;
-    }
-    return region_empty(s, x);
+    return regions_imply(s, s->of[x->place].at, s->of[x->place].n, x);
 }
 
 /* Each instance of the statement that is known now is one of the pattern's, one iteration on. */
@@ -43,7 +23,7 @@ static bool no_more_of(const struct sym *s, int place, const struct regions *r, 
         for (int i = 0; i < r->n && !found; i++) {
             struct region x = r->at[i];
             if (x.place != place) continue;
-            move_region(&x, counter, &one, false);
+            region_move(&x, counter, &one, false);
             found = region_same(&x, y);
         }
         if (!found) return false;
@@ -118,7 +98,7 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
     }
     for (int k = inv->n - 1; k >= 0; k--) {
         struct region x = inv->at[k];
-        move_region(&x, counter, &one, false);
+        region_move(&x, counter, &one, false);
         if (implied(s, &x)) continue;
         if (x.place >= s->v->s->nplaces) {
             sym_fail(s, "the instances that a loop executes have no pattern");
@@ -126,7 +106,7 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
         }
         weaker = true;
         if (changes(&inv->at[k], counter)) { /* what was there before may stay */
-            move_region(&inv->at[k], counter, &first, true);
+            region_move(&inv->at[k], counter, &first, true);
             continue;
         }
         keep_parts(s, inv, k, counter);
@@ -140,46 +120,12 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
  * alone has none; or by a guess, before any iteration. */
 enum by { BY_LINE, BY_RECALL, BY_GUESS };
 
-/* Of the last ngrown regions of a guess those stay that hold before the first iteration: executed
- * instances must, and each instance of now is in it. */
-static bool guess_begins(struct sym *s, const struct trips *t, struct regions *inv, int ngrown,
-                         int counter) {
-    const struct lin first = lin_of(s->lo[counter]);
-    bool good = true;
-    for (int k = inv->n - 1, last = inv->n - ngrown; k >= last && good; k--) {
-        struct region x = inv->at[k];
-        move_region(&x, counter, &first, true);
-        if (implied(s, &x)) continue;
-        good = x.place < s->v->s->nplaces;
-        inv->at[k] = inv->at[--inv->n];
-    }
-    for (int k = 0; k < t->start.r.n && good; k++) {
-        const struct region *y = &t->start.r.at[k];
-        bool found = y->place < s->v->s->nplaces;
-        for (int i = 0; i < inv->n && !found; i++) {
-            struct region x = inv->at[i];
-            if (x.place != y->place) continue;
-            move_region(&x, counter, &first, true);
-            found = region_same(&x, y);
-        }
-        good = found;
-    }
-    return good || sym_fail(s, "a guess does not hold");
-}
-
 static bool find_pattern(struct sym *s, struct trips *t, const struct pattern *p, enum by by,
                          struct regions *inv, int *of) {
-    int ngrown;
     *of = -1;
     if (!sym_spend(s, (int64_t)t->now.r.n * t->before.r.n / 512)) return false;
     if (by == BY_LINE) return pattern_find(s, p, &t->before, &t->now, inv);
-    if (by == BY_GUESS) {
-        if (!guess_find(s, t, p->counter, inv, &ngrown) ||
-            !guess_begins(s, t, inv, ngrown, p->counter))
-            return false;
-        s->history[t->loop->var].guess.failed++; /* until it holds */
-        return true;
-    }
+    if (by == BY_GUESS) return guess_find(s, t, p->counter, inv);
     *of = pattern_recall(s, p, t->loop, &t->before, &t->now, inv);
     s->history[t->loop->var].missed = *of < 0;
     return *of >= 0;
@@ -191,7 +137,7 @@ static void all_over(struct sym *s, const struct frame *f, int counter, struct l
     over.c--;
     for (int k = 0; k < f->n; k++) {
         struct regions *r = &s->of[f->at[k]];
-        for (int i = 0; i < r->n; i++) move_region(&r->at[i], counter, &over, true);
+        for (int i = 0; i < r->n; i++) region_move(&r->at[i], counter, &over, true);
         if (f->at[k] < s->v->s->nplaces) s->slot[f->at[k]] = slot[k];
     }
 }
@@ -200,7 +146,7 @@ static void all_over(struct sym *s, const struct frame *f, int counter, struct l
  * iterations. */
 static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, struct lin over,
                    enum by by) {
-    enum { TRIES = 5 };
+    const int tries = by == BY_GUESS ? 1 : 5; /* a guess that forgets may leave less than a walk */
     const struct known *before = by == BY_GUESS ? &t->start : &t->before,
                        *now = by == BY_GUESS ? &t->start : &t->now;
     const struct loop_node *l = t->loop;
@@ -225,7 +171,7 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
     int of;
     if (find_pattern(s, t, &p, by, &inv, &of)) {
         step = WEAKER;
-        for (int k = 0; k < TRIES && step == WEAKER; k++)
+        for (int k = 0; k < tries && step == WEAKER; k++)
             step = general_step(s, t, &inv, slot, setting, p.counter);
     }
     if (s->parallel && l->kind == LOOP_PARALLEL) {
@@ -235,6 +181,7 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
     parallel_fold(s, p.counter);
     s->nloops--;
     if (step == HOLDS) {
+        s->history[l->var].visits++;
         if (by != BY_GUESS) pattern_learn(s, t, of, &inv, p.counter);
         if (s->bold && by != BY_GUESS) guess_learn(s, t, &inv, p.counter);
         slots_over(s, &t->frame, p.counter, &over, slot);
@@ -313,24 +260,31 @@ static int64_t worth_grouping(const struct sym *s, const struct trips *t, int64_
                : 0;
 }
 
-/* All iterations at once, before one is walked; only where much has been spent, since it may cut
- * what is known into other pieces, in which later loops have no pattern. *hopeless: whichever is
- * walked, the same question about a loop around has no answer. */
+/* A guess may cut what is known into other pieces, in which later loops have no pattern: only where
+ * much has been spent, and of loops that were visited often and had a pattern that they knew. */
+static bool worth_guessing(struct sym *s, const struct history *h) {
+    enum { OFTEN = 64, WRONG = 4 };
+    if (!s->bold || !h->guess || h->failed >= WRONG) return false;
+    if (s->steps <= s->guess_below) return true;
+    if (!s->eager || h->missed || h->visits < OFTEN) return false;
+    return s->guessed = true;
+}
+
+/* All iterations at once, before one is walked. *hopeless: whichever is walked, the same question
+ * about a loop around has no answer. */
 static bool walk_guessed(struct sym *s, struct trips *t, bool *hopeless) {
-    enum { SOME = 4 };
-    struct guess *g = &s->history[t->loop->var].guess;
+    struct history *h = &s->history[t->loop->var];
     *hopeless = false;
-    if (!s->bold || s->steps > s->guess_below || g->loop != t->loop || t->first > 0 ||
-        t->loop->kind == LOOP_PARALLEL || g->failed >= SOME)
-        return false;
+    if (!worth_guessing(s, h) || t->first > 0 || t->loop->kind == LOOP_PARALLEL) return false;
     s->undecided = -1;
-    if (induct(s, t, 0, t->n - 1, lin_of(t->n), BY_GUESS)) return !(g->failed = 0);
+    if (induct(s, t, 0, t->n - 1, lin_of(t->n), BY_GUESS)) return !(h->failed = 0);
     *hopeless = s->undecided >= 0 && s->undecided < s->nloops;
+    t->misled = true;
     known_put(s, &t->frame, &t->start.r, t->start.slot, t->start.setting);
     return false;
 }
 
-static bool walk_by_induction(struct sym *s, struct trips *t) {
+static bool walk_parts(struct sym *s, struct trips *t) {
     const struct history *h = &s->history[t->loop->var];
     int64_t begin = 0; /* of the part whose iterations are alike */
     bool groups = h->loop == t->loop && worth_grouping(s, t, h->first, h->group), hopeless;
@@ -355,6 +309,13 @@ static bool walk_by_induction(struct sym *s, struct trips *t) {
         if (done) begin = (k = done - 1) + 1;
     }
     return true;
+}
+
+/* A guess is to blame only if the loop holds without it. */
+static bool walk_by_induction(struct sym *s, struct trips *t) {
+    bool good = walk_parts(s, t);
+    if (good && t->misled) s->history[t->loop->var].failed++;
+    return good;
 }
 
 static void known_all_free(struct trips *t) {
@@ -554,9 +515,14 @@ static void open_sizes(struct sym *s, const int64_t *size, const int64_t *least)
     s->nsizes = s->nloops;
 }
 
-static bool attempt(struct verify *v, const int64_t *size, const int64_t *least, bool bold,
-                    int64_t *steps, struct text *why) {
-    struct sym s = {.v = v, .steps = *steps, .bold = bold, .guess_below = *steps / 3 * 2};
+enum mode { EAGER, BOLD, CAREFUL };
+
+/* *guessed: it may have failed by a guess that only an eager one makes. */
+static bool attempt(struct verify *v, const int64_t *size, const int64_t *least, enum mode mode,
+                    int64_t *steps, bool *guessed, struct text *why) {
+    struct sym s = {.v = v, .steps = *steps, .guess_below = *steps / 3 * 2};
+    s.bold = mode != CAREFUL;
+    s.eager = mode == EAGER;
     if (v->guesses) s.guess_below = *steps;
     size_t places = (size_t)v->s->nplaces + 1;
     s.var = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.var);
@@ -581,6 +547,7 @@ static bool attempt(struct verify *v, const int64_t *size, const int64_t *least,
     if (good && v->errors) good = sym_fail(&s, "an error");
     if (!good) text_printf(why, "%s", s.why);
     *steps = s.steps;
+    *guessed = s.guessed;
     for (size_t k = 0; k < all; k++) regions_free(&s.of[k]);
     for (int k = 0; k < v->s->nvars; k++) history_free(&s.history[k]);
     return good;
@@ -589,11 +556,14 @@ static bool attempt(struct verify *v, const int64_t *size, const int64_t *least,
 bool sym_prove(struct verify *v, const int64_t *size, const int64_t *least, int64_t *steps,
                struct text *why) {
     int64_t most = *steps;
-    if (attempt(v, size, least, true, steps, why)) return true;
-    if (*steps < 0) return false;
-    v->errors = 0;
-    v->stop = false;
-    why->n = 0;
-    *steps = most;
-    return attempt(v, size, least, false, steps, why);
+    for (enum mode mode = EAGER;;) {
+        bool guessed;
+        if (attempt(v, size, least, mode, steps, &guessed, why)) return true;
+        if (mode == CAREFUL || (*steps < 0 && !guessed)) return false;
+        mode = guessed ? BOLD : CAREFUL;
+        v->errors = 0;
+        v->stop = false;
+        why->n = 0;
+        *steps = most;
+    }
 }

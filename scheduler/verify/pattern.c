@@ -48,7 +48,7 @@ void history_free(struct history *h) {
         regions_free(&h->lately[k].inv);
         free(h->lately[k].old);
     }
-    guess_free(&h->guess);
+    guesses_free(h);
 }
 
 /* b before iteration `from`, a before the one before: the line through them. */

@@ -9,6 +9,7 @@ struct trips {
     const struct loop_node *loop;
     struct affine lo;
     int64_t n, first, group;
+    bool misled; /* by a guess */
     struct frame frame;
     struct known start, before, now; /* before the loop; before and after the last iteration */
 };
@@ -25,18 +26,19 @@ struct learned {
     bool *old;
 };
 
-/* What a loop's last visit found, for a guess of the next one. r: before its general iteration the
- * regions that were not there before the loop.
+/* What visits of a loop found, for a guess of the next one; there is one for each kind of visit,
+ * such as first blocks and later ones. r: before its general iteration the regions that were not
+ * there before the loop; spare: [r.n] the first iteration did without it.
  * at: where the variables of the loops around stood; by: how much each number grows with each of
  * them, in its constant, where that is known. */
-enum { MOST_AROUND = 16 };
+enum { MOST_AROUND = 16, GUESSES = 8 };
 struct guess {
     const struct loop_node *loop;
     int64_t first, group;
     struct regions r, by[MOST_AROUND];
     struct lin at[MOST_AROUND];
-    int naround, var[MOST_AROUND], failed;
-    bool known[MOST_AROUND];
+    int naround, var[MOST_AROUND];
+    bool known[MOST_AROUND], *spare;
 };
 
 /* The patterns that it had lately: visits may take turns, as first and later blocks do. turn: the
@@ -48,7 +50,10 @@ struct history {
     int64_t first, group; /* of the iterations that were taken together */
     int64_t turn;
     bool missed; /* at the last visit it had none of them */
-    struct guess guess;
+    struct guess *guess; /* [GUESSES], the newest takes the place of the oldest; NULL: none */
+    int next_guess;
+    int failed; /* guesses in a row that were wrong */
+    int visits; /* with an induction that held */
 };
 
 /* The loop was met before, with as many iterations taken together. */
@@ -62,9 +67,9 @@ int pattern_recall(struct sym *, const struct pattern *, const struct loop_node 
 bool pattern_find(struct sym *, const struct pattern *, const struct known *before, const struct known *now, struct regions *out);
 void history_free(struct history *);
 
-/* guess.c: by an induction that held. Then before a visit: false: nothing is known of it. The last *ngrown regions were not there before. */
+/* guess.c: by an induction that held. Then before a visit what holds before its iterations, by one of the guesses that holds before the first; false: none. */
 void guess_learn(struct sym *, const struct trips *, const struct regions *inv, int counter);
-bool guess_find(struct sym *, const struct trips *, int counter, struct regions *inv, int *ngrown);
-void guess_free(struct guess *);
+bool guess_find(struct sym *, const struct trips *, int counter, struct regions *inv);
+void guesses_free(struct history *);
 
 #endif

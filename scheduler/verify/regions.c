@@ -90,3 +90,28 @@ bool forms_box(struct sym *s, const struct affine *index, int nindices, struct r
     }
     return exact;
 }
+
+static void move_lin(struct lin *x, int counter, const struct lin *at, bool fixed) {
+    if (x->k[counter]) lin_add(x, at, x->k[counter]);
+    if (fixed) x->k[counter] = 0;
+}
+
+/* Before iteration `at` (fixed), or `at` iterations on. */
+void region_move(struct region *x, int counter, const struct lin *at, bool fixed) {
+    move_lin(&x->count, counter, at, fixed);
+    move_lin(&x->step, counter, at, fixed);
+    move_lin(&x->base, counter, at, fixed);
+    for (int e = 0; e < x->nindices; e++) move_lin(&x->o[e], counter, at, fixed);
+    for (int k = 0; k < (x->box ? x->nindices : x->ndims); k++)
+        move_lin(&x->n[k], counter, at, fixed);
+}
+
+bool regions_imply(struct sym *s, const struct region *at, int n, const struct region *x) {
+    bool instances = x->place >= s->v->s->nplaces;
+    for (int k = 0; k < n; k++) {
+        const struct region *y = &at[k];
+        if (y->place != x->place) continue;
+        if (instances ? region_same(x, y) : region_inside(s, x, y)) return true;
+    }
+    return region_empty(s, x);
+}

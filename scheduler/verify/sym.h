@@ -94,6 +94,7 @@ struct sym {
     int64_t steps, guess_below;        /* left; how many are left when loops are guessed */
     int around[64], naround;           /* variables of the loops around */
     int undecided;                     /* the counter on which the last question hung that had no answer, if that was the last failure; else -1 */
+    bool eager, guessed;               /* loops that were visited often are guessed before much has been spent; one was */
     bool bold;                         /* inductions that save most, and may forget what others keep, are tried */
     bool over;                         /* the budget is spent, or nothing can be proved */
     bool prepare;
@@ -130,6 +131,8 @@ const struct home_layout *sym_layout(struct sym *, int place);
 bool home_address(struct sym *, int place, const struct affine *index, struct affine *out);      /* bytes from the home's start */
 void region_copy(struct region *, const struct region *, int n);      /* n of them, as far as they are used */
 void regions_copy(struct regions *, const struct regions *);
+void region_move(struct region *, int counter, const struct lin *at, bool fixed);
+bool regions_imply(struct sym *, const struct region *at, int n, const struct region *);  /* of any places: some of them say what it says */
 void regions_free(struct regions *);
 void regions_reserve(struct regions *, int n);
 void regions_append(struct sym *, const struct region *);              /* as it is */
@@ -219,7 +222,8 @@ const char *instances_apart(const struct verify *, const struct loop_node *);
 bool instances_walk(struct verify *, const struct loop_node *, bool alike, bool (*walk)(void *user, const struct loop_node *), void *user);
 
 /* induct.c */
-/* Boldly first; where that fails for another reason than its steps, with care, and as many steps again. */
+/* Boldly and with eager guesses first; where these were tried and failed, without them; where that fails for another reason than its steps, with
+ * care. Each may take as many steps. */
 /* size[k]: value of the program's size k, or OPEN_SIZE: all from least[k] on. */
 enum { OPEN_SIZE = -1 };
 bool sym_prove(struct verify *, const int64_t *size, const int64_t *least, int64_t *steps, struct text *why);

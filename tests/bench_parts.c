@@ -139,6 +139,36 @@ static void suites_report_places(void **state) {
 
 /* ---- programs ---- */
 
+/* The first dimension of all inputs and outputs, and of no constant, wherever that is declared. */
+static void batches_are_no_dimension_of_constants(void **state) {
+    (void)state;
+    static const struct {
+        const char *buffers;
+        int batch;
+    } row[] = {
+        {"const W: f32[3] in X: f32[N,3] out Y: f32[N,3]", 1},
+        {"in X: f32[N,3] const W: f32[3] out Y: f32[N,3]", 1},
+        {"const W: f32[N] in X: f32[N,3] out Y: f32[N,3]", -1},
+        {"in X: f32[N,3] out Y: f32[N,3] const W: f32[N]", -1},
+        {"in X: f32[N,3] const W: f32[M] out Y: f32[N,3]", 1},
+        {"in X: f32[N,3] const W: f32[3] out Y: f32[M,3]", -1},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        struct arena a;
+        struct diags d;
+        struct kernel **k;
+        arena_init(&a);
+        diags_init(&d);
+        const char *text = arena_printf(
+            &a, "kernel k(M, N) { %s axes n: N, j: 3\n Y[n,j] = X[n,j] * W[0] }", row[i].buffers);
+        struct source s = {.file = "k", .text = text, .length = strlen(text)};
+        assert_int_equal(kernel_parse(&a, &s, &k, &d), 1);
+        assert_int_equal(kernel_batch(k[0]), row[i].batch);
+        diags_free(&d);
+        arena_free(&a);
+    }
+}
+
 static struct program *bind(const char *text, const char *sizes) {
     struct arena a;
     struct diags d;
@@ -445,13 +475,20 @@ static void tables_align(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(suites_bind_columns),     cmocka_unit_test(suites_find_kernels),
-        cmocka_unit_test(suites_obey_options),     cmocka_unit_test(suites_report_places),
+        cmocka_unit_test(suites_bind_columns),
+        cmocka_unit_test(suites_find_kernels),
+        cmocka_unit_test(suites_obey_options),
+        cmocka_unit_test(batches_are_no_dimension_of_constants),
+        cmocka_unit_test(suites_report_places),
         cmocka_unit_test(products_are_recognised),
-        cmocka_unit_test(cells_are_recognised), cmocka_unit_test(convolutions_are_recognised),
-        cmocka_unit_test(touched_bytes_are_exact), cmocka_unit_test(best_multipliers),
-        cmocka_unit_test(peak_programs),           cmocka_unit_test(peak_stays_in_the_cache),
-        cmocka_unit_test(turns_alternate),         cmocka_unit_test(tables_align),
+        cmocka_unit_test(cells_are_recognised),
+        cmocka_unit_test(convolutions_are_recognised),
+        cmocka_unit_test(touched_bytes_are_exact),
+        cmocka_unit_test(best_multipliers),
+        cmocka_unit_test(peak_programs),
+        cmocka_unit_test(peak_stays_in_the_cache),
+        cmocka_unit_test(turns_alternate),
+        cmocka_unit_test(tables_align),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,6 +80,14 @@ for number in INT TERM; do
 done
 
 grep -q asan <<<"$(ldd "$isamap")" && { echo "$passed passed, $failed failed"; exit $failed; }
+for number in INT SEGV; do # while its folder is there
+  TMPDIR=$work/tmp "$isamap" calibrate -m host -o "$work/x.params" >/dev/null 2>&1 &
+  for _ in $(seq 100); do [ -z "$(ls -A "$work/tmp")" ] || break; sleep 0.05; done
+  [ -n "$(ls -A "$work/tmp")" ] && ok || wrong "calibrate makes no folder"
+  kill -s "$number" $!
+  wait $! 2>/dev/null
+  [ -z "$(ls -A "$work/tmp")" ] && ok || wrong "SIG$number left $(ls -A "$work/tmp")"
+done
 timeout --preserve-status -s SEGV 0.4 "$isamap" sim examples/i8/c2d.isam -m edge16 -D N=256 >/dev/null 2>"$work/err" # a fault far from the stack
 status=$?
 [ $status -eq 139 ] && ! grep -q memory "$work/err" && ok || { wrong "a fault of another kind: status $status"; cat "$work/err"; }

@@ -52,6 +52,26 @@ bool stmt_reads_beside(const struct program *p, const struct stmt *st) {
     return false;
 }
 
+bool access_in_blocks(const struct program *p, const struct access *a, uint64_t axes,
+                      uint64_t inner) {
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
+        int n = 0, outer = -1, in = -1;
+        for (int x = 0; x < p->naxes; x++) {
+            int64_t c = axes >> x & 1 && p->axis[x].extent > 1 ? access_coef(p, a, d, x) : 0;
+            if (!c) continue;
+            n++;
+            if (c == 1 && inner >> x & 1)
+                in = x;
+            else
+                outer = x;
+        }
+        if (n > 2 ||
+            (n == 2 && (in < 0 || outer < 0 || access_coef(p, a, d, outer) != p->axis[in].extent)))
+            return false;
+    }
+    return true;
+}
+
 /* How many values the index takes, one after the other: the axes count in mixed radix. */
 static int64_t run_of(const struct program *p, const struct stmt *st, int dim, uint64_t *seen) {
     int64_t run = 1;

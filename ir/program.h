@@ -217,6 +217,9 @@ uint64_t stmt_value_axes(const struct program *, const struct stmt *);    /* the
 bool combiner_counts(enum combiner);                              /* the number of equal contributions matters: sums and products */
 /* [ndims] It sets each element of this box of its buffer, and no other. */
 bool stmt_writes_box(const struct program *, const struct stmt *, int64_t *lo, int64_t *n);
+/* Is the index in each dimension one axis of the mask (those of one value apart), or a number of blocks and what is in a block (16*b + l), which
+ * is one of `inner`? */
+bool access_in_blocks(const struct program *, const struct access *, uint64_t axes, uint64_t inner);
 bool stmt_writes_whole(const struct program *, const struct stmt *); /* it sets each element of its buffer, whatever else does */
 bool access_equal(const struct program *, const struct access *, const struct access *);
 bool access_varies(const struct program *, const struct access *, int axis);

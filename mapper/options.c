@@ -216,13 +216,30 @@ static void list_ways(struct estimator *e, struct listing *l) {
     l->listed = true;
 }
 
+/* The same where a dimension goes on in blocks (16*b + l), each of which is a tile of the
+ * instruction, whole. */
+static bool result_in_blocks(const struct covering *c, const struct program *p,
+                             const struct mapping *m) {
+    const struct stmt *s = &p->stmt[m->stmt];
+    const struct needle *n = needle_of(c->needles, m->instr);
+    uint64_t tiles = 0;
+    for (int x = 0; x < n->naxes; x++) {
+        const struct group *g = &m->group[x];
+        if (n->axis[x].ranged < 0 && g->n == 1 && p->axis[g->axis[0]].extent == n->axis[x].hi)
+            tiles |= UINT64_C(1) << g->axis[0];
+    }
+    return access_in_blocks(p, &s->dst, s->axes, tiles);
+}
+
 /* Temporaries have the last buffers of the view. */
 static void price_way(struct estimator *e, struct listing *l, struct way *w, struct options *out) {
     struct covering *c = e->c;
     const struct program *p = view_of(e, l, w);
     int stmt = e->of->stmt, n = w->cuts.n;
-    bool multiplies = stmt_is_mac(p, &p->stmt[stmt]);
+    bool multiplies = stmt_is_mac(p, &p->stmt[stmt]),
+         plain = c->machine->nfallbacks == 0 || plain_result(p, &p->stmt[stmt]);
     for (int i = 0; i < w->nmaps; i++) {
+        if (!plain && !result_in_blocks(c, p, &w->map[i])) continue;
         struct option o = {.map = w->map[i], .ncuts = n, .multiplies = multiplies};
         if (c->refused && refusals_have(c->refused, p, c->machine, &o.map)) continue;
         if (!rounding_fits(p, stmt, &c->machine->instr[o.map.instr], c->floats)) continue;
@@ -278,8 +295,7 @@ static const struct options *price_listing(struct estimator *e, struct listing *
     const struct stmt *s = &p->stmt[e->of->stmt];
     struct option fallback = {.fallback = true, .cost = fallback_price(e->c, p, s)};
     struct options out = {.floor = INFINITY};
-    bool usable = e->c->machine->nfallbacks == 0 || plain_result(p, s);
-    for (int k = 0; k < l->nways && usable; k++) price_way(e, l, &l->way[k], &out);
+    for (int k = 0; k < l->nways; k++) price_way(e, l, &l->way[k], &out);
     add_option(e->c, &out, p, e->of->stmt, fallback, 0);
     if (stmt_is_mac(p, s)) prefer_device(e->c->machine, &out);
     if (out.n > 1) qsort(out.at, (size_t)out.n, sizeof *out.at, by_price);

@@ -11,7 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 12, MAX_STATES = 48, MAX_EXPANDED = 1024, MAX_TRIED = 24, INSIDE = -3 };
+/* A full window is planned anew once DECIDED of its statements are: what follows the last ones is
+ * not in it. */
+enum {
+    WINDOW = 12,
+    DECIDED = 6,
+    MAX_STATES = 48,
+    MAX_EXPANDED = 1024,
+    MAX_TRIED = 24,
+    INSIDE = -3
+};
 
 static const double UNKNOWN = -1; /* what follows was not looked at */
 
@@ -370,7 +379,8 @@ static bool followed(const struct covering *c, struct plan *p) {
 int plan_next(struct covering *c) {
     struct plan *p = c->plan;
     while (p && p->at < p->n && c->chosen[p->order[p->at]] != UNDECIDED) p->at++;
-    if (p && (p->at == p->n || !followed(c, p))) plan_drop(c);
+    bool end = p && (p->n < WINDOW ? p->at == p->n : p->at >= DECIDED);
+    if (p && (end || !followed(c, p))) plan_drop(c);
     c->settled = c->cover->nmappings;
     if (!c->plan) c->plan = plan_make(c);
     p = c->plan;

@@ -216,6 +216,10 @@ static int drive_further(struct covering *c, struct driver *d, int stmt, double 
     return good_ways(c, d->out, without, way);
 }
 
+static void share_axes(const struct covering *c, struct program *q, int from, int to) {
+    if (q->naxes > FEW_AXES) program_share_axes(q, from, to, c->own_axes);
+}
+
 /* The program in which statement `stmt` is another part, which is `at`. */
 static struct program *rewritten(struct covering *c, int stmt, struct stretch *at) {
     struct program *q = NULL;
@@ -244,6 +248,9 @@ static struct program *rewritten(struct covering *c, int stmt, struct stretch *a
             give_reason(c, derivation_text(&c->scratch, way[picked].d), stmt,
                         derivation_whole(way[picked].d));
             *at = (struct stretch){way[picked].d->from, way[picked].d->to};
+            int last;
+            at->to -= blocks_hand_on(q, at->from, at->to, &last);
+            share_axes(c, q, at->from, last);
         }
     }
     derivations_free(all);
@@ -251,7 +258,7 @@ static struct program *rewritten(struct covering *c, int stmt, struct stretch *a
 }
 
 static void take(struct covering *c, struct program *q, int from, int to) {
-    if (q->naxes > FEW_AXES) program_share_axes(q, from, to, c->own_axes);
+    share_axes(c, q, from, to);
     program_free(c->cover->program);
     c->cover->program = q;
     covering_changed(c);

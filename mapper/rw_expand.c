@@ -99,6 +99,22 @@ static bool sets_what_begins(const struct program *p, int stmt) {
     return true;
 }
 
+/* The axes of the result in the order of its dimensions; those of a block last: as it lies there.
+ */
+static int axes_of_blocks(const struct program *p, const struct access *dst, const struct blocks *b,
+                          int *axis) {
+    uint64_t left = rw_access_axes(p, dst) & ~(UINT64_C(1) << b->inner);
+    int n = 0;
+    for (int d = 0; d < p->buffer[dst->buffer].ndims; d++)
+        for (int a = 0; a < p->naxes; a++)
+            if (left >> a & 1 && access_coef(p, dst, d, a)) {
+                axis[n++] = a;
+                left &= ~(UINT64_C(1) << a);
+            }
+    axis[n++] = b->inner;
+    return n;
+}
+
 /* Of several blocks the result goes to a temporary with a dimension for each axis first: outer and
  * inner are one dimension of the destination, and instructions write one axis along one dimension.
  * `begin` (NULL: none) sets what the sums start with, in that temporary then.
@@ -110,9 +126,9 @@ static bool write_products(struct program *q, int at, const struct stmt *old,
                         sum = substitute_block(q, b, b->sum);
     struct access dst = rw_substituted(&inner, &old->dst, -1), to = dst;
     if (b->outer >= 0) {
-        int axis[MAX_AXES];
+        int axis[MAX_AXES + 1];
         const char *name = arena_printf(&q->arena, "%s.blocks", q->buffer[dst.buffer].name);
-        if (!rw_temporary_of(q, name, f->type, axis, rw_axes(rw_access_axes(q, &dst), axis), &to))
+        if (!rw_temporary_of(q, name, f->type, axis, axes_of_blocks(q, &dst, b, axis), &to))
             return false;
         if (begin) {
             struct draft d = draft_open(q, begin, COMBINE_SET, rw_copy(q, &to));

@@ -1,6 +1,7 @@
 /* Temporaries between statements that could be one: which end, that meaning stays, and that a
  * product and its sum in two statements, of program or instruction, are mapped as one. */
 #include "ir/interp.h"
+#include "mapper/rewrite_int.h"
 #include "mapper_help.h"
 
 static void **random_data(const struct program *p, uint64_t seed) {
@@ -130,6 +131,57 @@ static void test_copied(void **state) {
     }
 }
 
+/* Y is copied out of three blocks T[b,p,l] of four; which statements are left, and what the last
+ * but one says. */
+static const struct {
+    const char *body;
+    int left;
+    const char *says;
+} blocks[] = {
+    {"Z[k,p] = max(Y[k,p], 5) * F[k]", 2, "Z[4 * b + l, p] = max(T[b, p, l], 5) * F[4 * b + l]"},
+    {"temp U: i32[12,7]; U[k,q] = Y[k,q] * F[k]; Z[k,p] = max(U[k,p], 0)", 3,
+     "U[b, q, l] = T[b, q, l] * F[4 * b + l]"},
+    {"temp U: i32[12,7]; U[k,q] = Y[k,q] * F[k]; Z[k,p] = 3; Z[m,p] += U[k,p] * F[m]", 4,
+     "Z[k, p] = 3"},
+    {"Z[m,p] = 0; Z[m,p] += Y[k,p] * W[m,k]", 3, "Z[m, p] = 0"},
+    {"Z[m,p] = 0; Z[m,p] += Y[k, p + r - 1 else 2] * W[m,k]", 3, "Z[m, p] = 0"},
+    /* as it is: read twice, by no whole axis, twice by one, changed before, or made elsewhere too
+     */
+    {"Z[k,p] = Y[k,p] * Y[k,p]", 3, NULL},
+    {"Z[k,p] = 1; Z[n,p] = Y[n + 2, p]", 4, NULL},
+    {"Z[k,p] = 1; Z[k,p] += Y[k,p]", 4, NULL},
+    {"T[b,p,l] = 1; Z[k,p] = Y[k,p]", 4, NULL},
+    {"Y[k,0] = 1; Z[k,p] = Y[k,p]", 4, NULL},
+    {"Z[k,p] = Y[k,p] + k", 3, NULL},
+};
+
+static void test_blocks(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        struct text t = {0}, says = {0};
+        int last;
+        text_printf(
+            &t,
+            "kernel f() { in A: i32[12,7]  in F: i32[12]  in W: i32[12,12]  out Z: i32[12,7]\n"
+            "temp T: i32[3,7,4]  temp Y: i32[12,7]\n"
+            "axes b: 3, l: 4, k: 12, m: 12, n: 10, p: 7, q: 7, r: 3\n"
+            "T[b,p,l] = A[4 * b + l, p] - 3; Y[4 * b + l, p] = T[b,p,l]; %s\n}\n",
+            blocks[i].body);
+        struct program *p = help_program("f", t.at), *q = program_copy(p);
+        int gone = blocks_hand_on(q, 0, 2, &last);
+        stmt_print(q, &q->stmt[q->nstmts > 2 ? q->nstmts - 2 : 1], &says, NULL);
+        if (q->nstmts != blocks[i].left) print_error("%s: %s\n", blocks[i].body, says.at);
+        assert_int_equal(q->nstmts, blocks[i].left);
+        assert_int_equal(gone, blocks[i].says != NULL);
+        if (gone) assert_string_equal(says.at, blocks[i].says);
+        check_same(p, q);
+        text_free(&says);
+        program_free(q);
+        program_free(p);
+        text_free(&t);
+    }
+}
+
 static int mapped(const struct machine *m, const char *instr, const char *text) {
     struct program *p = help_program("f", text);
     program_forward(p, false);
@@ -161,7 +213,7 @@ static void test_mapped(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_which), cmocka_unit_test(test_copied),
-
+                                       cmocka_unit_test(test_blocks),
                                        cmocka_unit_test(test_mapped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

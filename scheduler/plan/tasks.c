@@ -65,25 +65,28 @@ static const char *operand_make(struct work *w, struct task *t, const struct map
     return NULL;
 }
 
-/* Results must be written once by each tile: every axis moves at most one dimension, alone. */
-static bool result_injective(const struct program *p, const struct stmt *st) {
-    uint64_t seen = 0;
-    for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++) {
-        int n = 0;
+/* Results must be written once by each tile: every axis moves one dimension at most, alone, or with
+ * tiles of the instruction as blocks in it. */
+static bool result_injective(const struct program *p, const struct task *t,
+                             const struct mapping *map) {
+    const struct stmt *st = &p->stmt[t->stmt];
+    uint64_t seen = 0, tiles = 0;
+    for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++)
         for (int a = 0; a < p->naxes; a++) {
             if (!access_coef(p, &st->dst, d, a) || !(st->axes >> a & 1) || p->axis[a].extent == 1)
                 continue;
-            if (seen >> a & 1) return false;
+            if (seen >> a & 1 || access_coef(p, &st->dst, d, a) < 0) return false;
             seen |= UINT64_C(1) << a;
-            if (access_coef(p, &st->dst, d, a) < 0) return false;
-            n++;
         }
-        if (n > 1) return false;
-    }
-    return true;
+    for (int x = 0; x < t->needle->nx; x++)
+        if (map->group[x].n == 1 && t->needle->ranged[x] < 0 &&
+            p->axis[map->group[x].axis[0]].extent == t->needle->hi[x])
+            tiles |= UINT64_C(1) << map->group[x].axis[0];
+    return access_in_blocks(p, &st->dst, st->axes, tiles);
 }
 
-static const char *task_check(const struct work *w, const struct task *t) {
+static const char *task_check(const struct work *w, const struct task *t,
+                              const struct mapping *map) {
     const struct instr *in = t->needle->in;
     const struct stmt *st = &w->p->stmt[t->stmt];
     const char *why = needs_why(w->edges, in);
@@ -96,7 +99,7 @@ static const char *task_check(const struct work *w, const struct task *t) {
     for (int a = 0; a < w->p->naxes; a++)
         if ((st->axes >> a & 1) && w->p->axis[a].sequential && w->p->axis[a].extent > 1)
             return "the order of one of its axes counts";
-    if (!result_injective(w->p, st))
+    if (!result_injective(w->p, t, map))
         return "its result's elements are not addressed by one axis each";
     return NULL;
 }
@@ -202,6 +205,58 @@ static bool reads_otherwise(struct work *w, const struct task *t, int x, int axi
     return false;
 }
 
+static const struct mapping *mapping_at(const struct work *w, int stmt) {
+    const struct cover *c = w->cover;
+    for (int i = 0; i < c->nitems; i++)
+        if (c->item[i].stmt == stmt && c->item[i].mapping >= 0)
+            return &c->mapping[c->item[i].mapping];
+    return NULL;
+}
+
+static bool stands_alone_in(const struct mapping *m, int axis) {
+    for (int x = 0; m && x < m->ngroups; x++)
+        if (m->group[x].n == 1 && m->group[x].axis[0] == axis) return true;
+    return false;
+}
+
+/* Does a sum that reads the buffer, or what is made of it element by element, have an axis of its
+ * instruction along that dimension? Its rows lie so. seen: bit (buffer * MAX_DIMS + dim). */
+static bool read_along(const struct work *w, int buffer, int dim, int from, uint64_t *seen) {
+    int count, bit = buffer * MAX_DIMS + dim;
+    const int *use = buffer_uses(w, buffer, &count);
+    if (dim < 0 || seen[bit / 64] >> bit % 64 & 1) return false;
+    seen[bit / 64] |= UINT64_C(1) << bit % 64;
+    for (int i = 0; i < count; i++) {
+        int s = use[i];
+        const struct stmt *st = &w->p->stmt[s];
+        for (int r = 0; r < st->nreads && s > from; r++)
+            for (int a = 0; a < w->p->naxes && st->read[r].buffer == buffer; a++) {
+                if (!(st->axes >> a & 1) || !access_coef(w->p, &st->read[r], dim, a)) continue;
+                if (st->combine == COMBINE_SET
+                        ? read_along(w, st->dst.buffer, dim_moved(w->p, &st->dst, a), s, seen)
+                        : stands_alone_in(mapping_at(w, s), a))
+                    return true;
+            }
+    }
+    return false;
+}
+
+static bool rows_along(const struct work *w, const struct task *t, int axis) {
+    const struct access *dst = &w->p->stmt[t->stmt].dst;
+    size_t words = (size_t)w->p->nbuffers * MAX_DIMS / 64 + 1;
+    uint64_t *seen = arena_array(w->arena, words, sizeof *seen);
+    return read_along(w, dst->buffer, dim_moved(w->p, dst, axis), t->stmt, seen);
+}
+
+/* Would who reads the sums take rows along another axis of the group? */
+static bool read_otherwise(const struct work *w, const struct task *t, const struct group *g,
+                           int axis) {
+    if (w->p->stmt[t->stmt].combine == COMBINE_SET || rows_along(w, t, axis)) return false;
+    for (int k = 0; k < g->n; k++)
+        if (rows_along(w, t, g->axis[k])) return true;
+    return false;
+}
+
 /* Elements of the copies by axes that operands need where the needle's axis x walks this one:
  * windows whose steps no move makes, or that overlap along it. Of the other groups, the first axes.
  */
@@ -235,17 +290,18 @@ static int ask_fusion(struct work *w, const struct task *t, const struct mapping
     struct candidate c[MAX_GROUP + 1];
     for (int i = 0; i < g->n; i++) whole *= w->p->axis[g->axis[i]].extent;
     int best = 0;
-    for (int i = 0; i < g->n; i++) {
-        int64_t e = w->p->axis[g->axis[i]].extent;
+    for (int i = 0; i < g->n; i++) { /* the innermost first: of equal ones it is the rows' */
+        int axis = g->axis[g->n - 1 - i];
+        int64_t e = w->p->axis[axis].extent;
         double cycles = map->cost * sizes_rounded(e, tile) / sizes_rounded(whole, tile);
         if (price_counts(w, PRICE_LANES)) cycles *= sizes_short(w, t, x, e);
-        c[i] = (struct candidate){w->p->axis[g->axis[i]].name,
-                                  cycles + turn * packed(w, t, x, g->axis[i]), NULL};
-        if (disagrees(w, t, g->axis[i]))
+        c[i] =
+            (struct candidate){w->p->axis[axis].name, cycles + turn * packed(w, t, x, axis), NULL};
+        if (disagrees(w, t, axis) || read_otherwise(w, t, g, axis))
             c[i].cost += turn * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
-        if (reads_otherwise(w, t, x, g->axis[i])) /* it goes home and comes back */
+        if (reads_otherwise(w, t, x, axis)) /* it goes home and comes back */
             c[i].cost += 2 * turn * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
-        c[i].cost += interval * copied_anyway(w, t, map, x, g->axis[i]);
+        c[i].cost += interval * copied_anyway(w, t, map, x, axis);
         if (c[i].cost < c[best].cost) best = i;
     }
     int n = g->n;
@@ -258,7 +314,8 @@ static int ask_fusion(struct work *w, const struct task *t, const struct mapping
     }
     const char *subject = arena_printf(w->arena, "axes of statement %d on %s", t->stmt,
                                        t->needle->bound->axis[x].name);
-    return work_ask(w, QUESTION_FUSION, subject, c, n, best);
+    int answer = work_ask(w, QUESTION_FUSION, subject, c, n, best);
+    return answer < g->n ? g->n - 1 - answer : answer;
 }
 
 static void fuse_axes(struct stmt *st, uint64_t members, int made) {
@@ -410,7 +467,7 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
     int first = remain_first(w->m, map->instr); /* the other one comes in where loops allow it */
     t->needle = needle_make(w->arena, w->m, first >= 0 ? first : map->instr, w->diags);
     if (!t->needle) return "its sizes depend on each other";
-    const char *why = task_check(w, t);
+    const char *why = task_check(w, t, map);
     if (why) return why;
     t->nops = t->needle->in->noperands;
     if (t->nops > MAX_OPERANDS) return "it has too many operands";

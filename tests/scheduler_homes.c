@@ -20,7 +20,7 @@ static void chains_take_no_more_for_being_longer(void **state) {
     for (int n = 3; n <= 27; n += 8) {
         struct compiled x;
         chain_open(&x, n);
-        assert_in_range(schedule_workspace(x.s), 2 * 64 * 64 * 4, 3 * 64 * 64 * 4);
+        assert_in_range(schedule_workspace(x.s), 2 * 32 * 32 * 4, 3 * 32 * 32 * 4);
         assert_int_equal(schedule_workspace(x.s), schedule_workspace_bound(x.s));
         compiled_free(&x);
     }

@@ -549,6 +549,16 @@ static bool keep_around_tile(struct sym *s, struct region g, const struct region
     return true;
 }
 
+bool regions_imply(struct sym *s, const struct region *at, int n, const struct region *x) {
+    bool instances = x->place >= s->v->s->nplaces;
+    for (int k = 0; k < n; k++) {
+        const struct region *y = &at[k];
+        if (y->place != x->place) continue;
+        if (instances ? region_same(x, y) : region_inside(s, x, y)) return true;
+    }
+    return region_empty(s, x);
+}
+
 bool regions_may_meet(struct sym *s, const struct region *a, const struct region *b) {
     if (a->age != b->age) return false;
     return a->box ? boxes_meet(s, a, b) != NO : !tiles_apart(s, a, b) && !digits_apart(s, a, b);

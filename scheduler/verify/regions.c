@@ -105,13 +105,3 @@ void region_move(struct region *x, int counter, const struct lin *at, bool fixed
     for (int k = 0; k < (x->box ? x->nindices : x->ndims); k++)
         move_lin(&x->n[k], counter, at, fixed);
 }
-
-bool regions_imply(struct sym *s, const struct region *at, int n, const struct region *x) {
-    bool instances = x->place >= s->v->s->nplaces;
-    for (int k = 0; k < n; k++) {
-        const struct region *y = &at[k];
-        if (y->place != x->place) continue;
-        if (instances ? region_same(x, y) : region_inside(s, x, y)) return true;
-    }
-    return region_empty(s, x);
-}

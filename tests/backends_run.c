@@ -170,12 +170,19 @@ static void test_partial(void **state) {
         run_everywhere(MACHINES "reg4.xml", SCHEDULES "partial.sched", threads);
 }
 
+/* They are values from block to block, on processors without arithmetic for them. */
+static void test_halves(void **state) {
+    (void)state;
+    run_everywhere(MACHINES "half8.xml", SCHEDULES "last-f16.sched", 1);
+    run_everywhere(MACHINES "half8.xml", SCHEDULES "last-bf16.sched", 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),     cmocka_unit_test(test_tails),
         cmocka_unit_test(test_parallel), cmocka_unit_test(test_rotate),
         cmocka_unit_test(test_prepare),  cmocka_unit_test(test_outer),
-        cmocka_unit_test(test_partial),
+        cmocka_unit_test(test_partial),  cmocka_unit_test(test_halves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,6 +93,7 @@ struct cpu {
     int nemitted, cap_emitted;
     bool helpers;  /* conversions of 16-bit floats are used */
     bool parallel; /* OpenMP's runtime is called */
+    bool pairs;    /* some emit has several results, floats of 16 bits among them */
     bool vectorises; /* some loops are LLVM's to vectorise */
     struct perf_map *names; /* of the code that was loaded; NULL: they are not kept */
     LLVMValueRef ticks; /* where the times of the run's parts are stored; NULL: they are not kept */
@@ -185,6 +186,9 @@ LLVMTypeRef element_type(struct cpu *, enum type);             /* in a register 
 LLVMTypeRef param_type(struct cpu *, const struct emit_param *);
 bool emits_link(struct cpu *);
 
+/* ---- 16-bit floats between blocks (halves.c) ---- */
+void halves_carry(struct cpu *); /* of all functions; no pass comes behind */
+
 /* ---- statements (fallback.c, ops.c) ---- */
 void build_fallback(struct function *, const struct fallback_node *);
 bool build_copy(struct function *, const struct fallback_node *); /* false: no plain copy */
@@ -210,6 +214,14 @@ FILE *cpu_generate_file(struct cpu *, LLVMCodeGenFileType); /* the same, to be r
 LLVMOrcLLJITRef
 cpu_jit(struct cpu *, LLVMMemoryBufferRef object); /* code in this process; takes the object, NULL too; NULL after reporting */
 void *cpu_symbol(struct cpu *, LLVMOrcLLJITRef, const char *name);
+
+/* ---- what code calls (symbols.c) ---- */
+/* The library's file as the loader finds it: the name that development packages install, or a
+ * numbered one; NULL: it is not installed. */
+const char *library_file(struct cpu *, const char *name);
+const char **code_libraries(struct cpu *); /* to be linked beside the C library's; NULL at the end */
+/* All that the object calls is in them; false after reporting. */
+bool symbols_found(struct cpu *, LLVMMemoryBufferRef object);
 
 /* ---- names for perf (perf_map.c) ---- */
 /* The object's functions in the order of the code, before it is loaded. */

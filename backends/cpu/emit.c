@@ -85,6 +85,9 @@ static struct emitted *declare(struct cpu *c, struct arena *scratch, const struc
     struct emitted *e = &c->emitted[c->nemitted++];
     e->key = arena_strdup(&c->arena, key);
     e->type = function_type(c, sig);
+    for (int i = 0; i < sig->nparams; i++)
+        c->pairs |= signature_results(sig) > 1 && sig->param[i].kind == PARAM_VALUE &&
+                    (sig->param[i].type == TYPE_F16 || sig->param[i].type == TYPE_BF16);
     e->fn = LLVMAddFunction(c->module, name, e->type);
     return e;
 }
@@ -240,7 +243,8 @@ bool emits_link(struct cpu *c) {
     make_internal(c);
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
     char passes[256];
-    snprintf(passes, sizeof passes, "%salways-inline,globaldce%s%s", c->ticks ? "" : "mergefunc,",
+    snprintf(passes, sizeof passes, "%salways-inline,globaldce%s%s%s",
+             c->ticks ? "" : "mergefunc,", c->pairs ? ",function(instsimplify)" : "",
              c->ticks ? "" : ",function(loop-mssa(licm))", c->vectorises ? VECTORISE : "");
     LLVMErrorRef error = LLVMRunPasses(c->module, passes, c->target, options);
     LLVMDisposePassBuilderOptions(options);
@@ -250,6 +254,7 @@ bool emits_link(struct cpu *c) {
         LLVMDisposeErrorMessage(message);
         return false;
     }
+    halves_carry(c);
     if (LLVMVerifyModule(c->module, LLVMReturnStatusAction, &message))
         cpu_error(c, "the emit texts do not fit together: %.400s", message);
     LLVMDisposeMessage(message);

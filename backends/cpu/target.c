@@ -2,7 +2,6 @@
 #include "backends/cpu/cpu_int.h"
 #include "ir/memory.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <llvm-c/Target.h>
 #include <signal.h>
@@ -270,9 +269,25 @@ static void copy_file(FILE *from, FILE *to) {
     free(bytes);
 }
 
+/* By its name in this process: LLVM reads what it needs. */
+static bool calls_found(struct cpu *c, FILE *object) {
+    char name[32], *message = NULL;
+    LLVMMemoryBufferRef buffer = NULL;
+    snprintf(name, sizeof name, "/dev/fd/%d", fileno(object));
+    if (LLVMCreateMemoryBufferWithContentsOfFile(name, &buffer, &message)) {
+        cpu_error(c, "cannot read a temporary file: %s", message);
+        LLVMDisposeMessage(message);
+        return false;
+    }
+    bool found = symbols_found(c, buffer);
+    LLVMDisposeMemoryBuffer(buffer);
+    return found;
+}
+
 static bool emit_file(struct cpu *c, const char *path, LLVMCodeGenFileType type) {
     FILE *code = cpu_generate_file(c, type);
-    struct output *o = code ? output_open(path, c->diags) : NULL;
+    bool whole = code && (type != LLVMObjectFile || calls_found(c, code));
+    struct output *o = whole ? output_open(path, c->diags) : NULL;
     bool good = o != NULL;
     errno = 0;
     if (good) {
@@ -289,14 +304,9 @@ static bool emit_library(struct cpu *c, const char *path) {
     char *folder = folder_temporary(&c->arena, c->diags);
     if (!folder) return false;
     const char *object = arena_printf(&c->arena, "%s/code.o", folder);
-    const char **used = schedule_libraries(&c->arena, c->schedule, LANGUAGE_LLVM);
-    const char *library[24];
-    int n = 0;
-    for (int i = 0; used[i] && n < 20; i++) library[n++] = used[i];
-    if (c->parallel) library[n++] = "gomp";
-    library[n] = NULL;
+    static const char *const whole[] = {"-Wl,-z,defs", NULL};
     bool good = emit_file(c, object, LLVMObjectFile) &&
-                library_build(object, path, NULL, library, c->diags) &&
+                library_build(object, path, whole, code_libraries(c), c->diags) &&
                 interface_write_header(c->interface, path, c->diags);
     folder_remove(folder);
     return good;
@@ -339,21 +349,6 @@ static void quiet(void *user, LLVMErrorRef error) {
     LLVMConsumeError(error);
 }
 
-/* The library's file as the loader finds it: the name that development packages install, or a
- * numbered one. */
-static const char *loadable(struct cpu *c, const char *name) {
-    for (int version = -1; version < 10; version++) {
-        const char *file = version < 0 ? arena_printf(&c->arena, "lib%s.so", name)
-                                       : arena_printf(&c->arena, "lib%s.so.%d", name, version);
-        /* it stays: threads of a runtime may outlive the code that started them */
-        void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        if (!handle) continue;
-        dlclose(handle);
-        return file;
-    }
-    return NULL;
-}
-
 static bool add_library(struct cpu *c, LLVMOrcLLJITRef jit, const char *name) {
     LLVMOrcDefinitionGeneratorRef generator;
     char prefix = LLVMOrcLLJITGetGlobalPrefix(jit);
@@ -362,7 +357,7 @@ static bool add_library(struct cpu *c, LLVMOrcLLJITRef jit, const char *name) {
         error =
             LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&generator, prefix, NULL, NULL);
     } else {
-        const char *file = loadable(c, name);
+        const char *file = library_file(c, name);
         if (!file) {
             cpu_error(c, "library '%s' is not installed, but compiled code calls it", name);
             return false;
@@ -376,16 +371,21 @@ static bool add_library(struct cpu *c, LLVMOrcLLJITRef jit, const char *name) {
 }
 
 static bool add_libraries(struct cpu *c, LLVMOrcLLJITRef jit) {
-    const char **used = schedule_libraries(&c->arena, c->schedule, LANGUAGE_LLVM);
+    const char **used = code_libraries(c);
     if (!add_library(c, jit, NULL) || !add_library(c, jit, "m")) return false;
+    if (library_file(c, "gcc_s") && !add_library(c, jit, "gcc_s")) return false;
     for (int i = 0; used[i]; i++)
         if (!add_library(c, jit, used[i])) return false;
-    return !c->parallel || add_library(c, jit, "gomp");
+    return true;
 }
 
 LLVMOrcLLJITRef cpu_jit(struct cpu *c, LLVMMemoryBufferRef object) {
     LLVMOrcLLJITRef jit = NULL;
     if (!object) return NULL;
+    if (!symbols_found(c, object)) {
+        LLVMDisposeMemoryBuffer(object);
+        return NULL;
+    }
     if (c->ticks)
         c->names = perf_map_read(c, object, arena_printf(&c->arena, "%s_run", c->interface->name));
     if (take_error(c, LLVMOrcCreateLLJIT(&jit, LLVMOrcCreateLLJITBuilder()),

@@ -468,9 +468,13 @@ static int compare_refs(const void *a, const void *b) {
     return ((uintptr_t)x > (uintptr_t)y) - ((uintptr_t)x < (uintptr_t)y);
 }
 
-static bool used_by_code(LLVMValueRef phi) {
-    for (LLVMUseRef u = LLVMGetFirstUse(phi); u; u = LLVMGetNextUse(u))
-        if (!LLVMIsAPHINode(LLVMGetUser(u))) return true;
+/* A register that holds another type is the same one. */
+static bool used_by_code(LLVMValueRef v) {
+    for (LLVMUseRef u = LLVMGetFirstUse(v); u; u = LLVMGetNextUse(u)) {
+        LLVMValueRef user = LLVMGetUser(u);
+        if (LLVMIsAPHINode(user) || (LLVMIsABitCastInst(user) && !used_by_code(user))) continue;
+        return true;
+    }
     return false;
 }
 
@@ -496,6 +500,7 @@ void phis_prune(LLVMValueRef fn) {
         LLVMValueRef v = work.at[--work.n];
         for (unsigned k = 0; k < LLVMCountIncoming(v); k++) {
             LLVMValueRef from = LLVMGetIncomingValue(v, k);
+            while (LLVMIsABitCastInst(from)) from = LLVMGetOperand(from, 0);
             LLVMValueRef *found = bsearch(&from, all.at, all.n, sizeof *all.at, compare_refs);
             if (!found || needed[found - all.at]) continue;
             needed[found - all.at] = true;

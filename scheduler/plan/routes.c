@@ -176,6 +176,18 @@ static bool parts_fit(struct work *w, const struct moves *moves, const struct ta
     return true;
 }
 
+/* Does the operand begin between the steps of its tiles too? What lies in steps is brought together
+ * by the first move: a copy on the way would hold the elements of one beginning alone. */
+static bool begins_between_steps(const struct work *w, const struct task *t, const struct opnd *o,
+                                 const struct access *acc) {
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
+        for (int a = 0; a < w->p->naxes && o->geom.step[d] > 1; a++)
+            if ((w->p->stmt[t->stmt].axes >> a & 1) &&
+                access_coef(w->p, acc, d, a) % o->geom.step[d])
+                return true;
+    return false;
+}
+
 /* Do moves lead along the whole route? *cost: queue cycles of a sample of the operand. */
 static bool route_fits(struct work *w, const struct moves *moves, const struct task *t,
                        const struct opnd *o, bool write, const struct route *r, double *cost,
@@ -186,6 +198,7 @@ static bool route_fits(struct work *w, const struct moves *moves, const struct t
     struct region part;
     if (!operand_fits(w, moves, t, &stop, write, why)) return false;
     const struct access *acc = operand_sample(w, t, o, write, &part);
+    if (r->n && begins_between_steps(w, t, o, acc)) return false;
     *cost = operand_cost(w, moves, acc->buffer, &stop, &part, write);
     for (int k = 1; k <= r->n; k++) {
         struct opnd outer = route_stop(w, o, r, k - 1), inner = route_stop(w, o, r, k);

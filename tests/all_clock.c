@@ -81,6 +81,7 @@ static void few_steps(void **state) {
         {"examples/bf16/gmm.isam", "sm90", "M=8192 N=8192 K=8192", 1000000},
         {"examples/i8/gmm.isam", "edge16", "M=4096 N=4096 K=4096", 300000},
         {"examples/i8/gmm.isam", "gemmini", "M=2048 N=2048 K=2048", 300000},
+        {"examples/f32/att.isam", "cube", "T=128", 300000}, /* on the host beside a device */
     };
     (void)state;
     for (size_t k = 0; k < sizeof large / sizeof *large; k++) {

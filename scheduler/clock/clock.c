@@ -60,6 +60,7 @@ static void find_interlocks(struct engine *e) {
     uint64_t used =
         queues_used(m, prepare->node, prepare->nnodes) | queues_used(m, run->node, run->nnodes);
     e->eager = !e->joined && !e->order;
+    e->ahead = e->joined && !e->executor && !e->order;
     for (int q = 0; q < m->nqueues; q++) {
         for (int s = 0; s < m->nsyncs; s++)
             if (m->sync[s].kind == SYNC_INTERLOCK && (m->sync[s].to >> q & 1))

@@ -213,6 +213,7 @@ struct engine {
     bool preparing;
     bool walks;      /* every instruction is walked */
     bool exact;      /* some queue in order waits for what others do with memories */
+    bool ahead;      /* what the host does beside a device runs as soon as it can */
     bool eager;      /* all queues are out of order: what enters runs */
     bool skipped;    /* states are not those of the program any more */
     int followed;    /* loops that are being followed now */

@@ -429,6 +429,31 @@ static bool run_ready(struct engine *e) {
     return !e->failed;
 }
 
+/* Of a token that several queues give, an earlier one may still come. */
+static bool waits_for_several(const struct engine *e, const struct executed *x) {
+    const struct signals *g = signals_of(x->node);
+    for (int i = 0; i < g->npops; i++) {
+        uint64_t from = e->machine->sync[g->pop[i].sync].from;
+        if (from & (from - 1)) return true;
+    }
+    return false;
+}
+
+/* Work of the host beside a device takes none of the device's time, and holds up nobody who does
+ * not wait for it: it runs as soon as it can. */
+static bool run_ahead(struct engine *e) {
+    for (int q = 0; q < e->machine->nqueues; q++) {
+        const struct queue_time *t = &e->queue[q];
+        const struct executed *x = t->count ? &t->fifo[t->head] : NULL;
+        struct start start;
+        if (!e->is_host[q] || !x || waits_for_several(e, x)) continue;
+        if (!ready_time(e, x, &start.at, &start.could, &start.server)) continue;
+        if (!run_head(e, q, start)) return false;
+        q = -1; /* those before it may have waited for it */
+    }
+    return !e->failed;
+}
+
 bool time_drain(struct engine *e) {
     for (;;) {
         bool waiting = false;
@@ -491,6 +516,7 @@ bool time_dispatch(struct engine *e, struct executed *x) {
     order_enter(e, x);
     if (!signals_enter(e, x)) return false;
     t->fifo[at] = *x;
+    if (e->ahead && !run_ahead(e)) return false;
     return e->eager ? run_ready(e) : !e->failed;
 }
 

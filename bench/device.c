@@ -33,8 +33,10 @@ static bool find_library(void) {
     return !library.init() && !library.device(0, &library.first);
 }
 
-static double known(int status, unsigned value, double scale) {
-    return status ? NAN : value * scale;
+/* What a call left in `value`: by its address, since C may read a value beside the call before it
+ * is made. */
+static double known(int status, const unsigned *value, double scale) {
+    return status ? NAN : *value * scale;
 }
 
 bool device_state(struct device_state *x) {
@@ -44,9 +46,9 @@ bool device_state(struct device_state *x) {
     asked = true;
     memset(x, 0, sizeof *x);
     if (!found || library.name(library.first, x->name, sizeof x->name)) return false;
-    x->mhz = known(library.clock(library.first, CLOCK_SM, &v), v, 1);
-    x->most_mhz = known(library.most_clock(library.first, CLOCK_SM, &v), v, 1);
-    x->watts = known(library.power(library.first, &v), v, 1e-3);
-    x->celsius = known(library.temperature(library.first, TEMPERATURE_CHIP, &v), v, 1);
+    x->mhz = known(library.clock(library.first, CLOCK_SM, &v), &v, 1);
+    x->most_mhz = known(library.most_clock(library.first, CLOCK_SM, &v), &v, 1);
+    x->watts = known(library.power(library.first, &v), &v, 1e-3);
+    x->celsius = known(library.temperature(library.first, TEMPERATURE_CHIP, &v), &v, 1);
     return true;
 }

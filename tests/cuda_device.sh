@@ -62,6 +62,11 @@ for program in f32 bf16 i8; do
   case $out in *'"verified": true'*) good ;; *) bad "bench $program is wrong" ;; esac
 done
 
+# clock, power and temperature of the device stand in their own fields
+cc -O1 -shared -fPIC tests/cuda/nvml.c -o "$work/libnvidia-ml.so.1" || bad "nvml.c does not build"
+out=$(LD_LIBRARY_PATH=$work timeout 60 isamap bench examples/f32/gmm.isam -D M=40 -D N=64 -D K=32 -m gpu-sm80 --vs cublas --runs 2 --json 2>&1)
+case $out in *'"device": "an emulated device"'*'"device_mhz": 1755,'*'"device_watts": 130.358,'*'"device_celsius": 41,'*) good ;; *) bad "figures of the device: $out" ;; esac
+
 # several launches are one from the second run on, for each size; where a time is taken they are recorded before
 LD_LIBRARY_PATH=$work isamap compile examples/f32/gru.isam -m gpu-sm80 -D H=160 -o "$work/gru.so" >/dev/null 2>&1
 cc -I "$work" tests/cuda/graph.c "$work/gru.so" -Wl,-rpath,"$work" -o "$work/graph" || bad "graph.c does not build"

@@ -130,11 +130,14 @@ static bool set_arguments(struct executable *e, void *const *data, int threads,
     return true;
 }
 
-static bool finished(int status, const char *entry, struct diags *diags) {
+static bool finished(const struct executable *e, int status, const char *entry,
+                     struct diags *diags) {
+    bool known = status > 0 && status < INTERFACE_STATUSES;
     if (status)
         diag_line(diags, NULL, 0, 0, "'%s' of the compiled program gave %d: %s", entry, status,
-                  status > 0 && status < INTERFACE_STATUSES ? interface_message[status]
-                                                            : "unknown");
+                  !known       ? "unknown"
+                  : e->message ? e->message(status)
+                               : interface_message[status]);
     return status == 0;
 }
 
@@ -145,7 +148,7 @@ void executable_scramble(struct executable *e) {
 
 bool executable_prepare(struct executable *e, void *const *data, struct diags *diags) {
     if (!set_arguments(e, data, 0, diags)) return false;
-    e->is_prepared = finished(e->prepare(e->args), "prepare", diags);
+    e->is_prepared = finished(e, e->prepare(e->args), "prepare", diags);
     return e->is_prepared;
 }
 
@@ -157,7 +160,7 @@ void executable_sizes(struct executable *e, const int64_t *size) {
 bool executable_run(struct executable *e, void *const *data, int threads, struct diags *diags) {
     assert(e->is_prepared);
     return set_arguments(e, data, threads, diags) &&
-           finished(e->run(e->args, e->workspace), "run", diags);
+           finished(e, e->run(e->args, e->workspace), "run", diags);
 }
 
 int executable_parts(const struct executable *e, const struct run_part **out) {

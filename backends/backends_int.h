@@ -202,7 +202,8 @@ struct executable {
     struct run_part *part;
     int nparts;
     const uint64_t *ticks;
-    double (*device_seconds)(void); /* or NULL */
+    const char *(*message)(int status); /* of the code itself; or NULL */
+    double (*device_seconds)(void);     /* or NULL */
     void (*device_rounds)(int rounds, size_t span);
     void *handle;
     void (*release)(void *handle);

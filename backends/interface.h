@@ -43,6 +43,7 @@ struct interface {
      * step; its size is where its steps end, and rows of arguments lie as if it had begun with step 0. */
     bool counted;
     const char *steps; /* the field that says how many */
+    const char *device_text; /* a C expression: what failed on the device, in words; NULL: there is none */
     int *row, nrows;
     const int64_t *row_at; /* [nrows] bytes into the workspace (interface_rows) */
 };

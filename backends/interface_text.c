@@ -65,7 +65,10 @@ static void c_answers(struct text *t, const struct interface *i, size_t prepared
         c_string(t, interface_message[k]);
         text_printf(t, ",\n");
     }
-    text_printf(t, "  };\n  return status >= 0 && status < %d ? text[status] : \"unknown\";\n}\n",
+    text_printf(t, "  };\n");
+    if (i->device_text)
+        text_printf(t, "  if (status == %d) return %s;\n", INTERFACE_DEVICE, i->device_text);
+    text_printf(t, "  return status >= 0 && status < %d ? text[status] : \"unknown\";\n}\n",
                 INTERFACE_STATUSES);
     c_table(t, i);
 }

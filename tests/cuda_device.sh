@@ -62,6 +62,20 @@ for program in f32 bf16 i8; do
   case $out in *'"verified": true'*) good ;; *) bad "bench $program is wrong" ;; esac
 done
 
+# code for an older device runs on a later one, by way of PTX; code for one device alone does not. What fails is told in words
+out=$(ISAMAP_EMULATED_CAPABILITY=9.0 LD_LIBRARY_PATH=$work timeout 60 isamap run examples/f32/gmm.isam -D M=40 -D N=64 -D K=32 -m gpu-sm80 --verify 2>&1)
+case $out in *"verified    yes"*) good ;; *) bad "code for sm_80 on 9.0: $out" ;; esac
+while IFS='|' read -r variable value machine message; do
+  out=$(env "$variable=$value" LD_LIBRARY_PATH="$work" timeout 60 isamap run examples/bf16/gmm.isam -D M=128 -D N=256 -D K=128 -m "$machine" 2>&1) && bad "$variable=$value is no fault"
+  case $out in *" gave 8: $message"*) good ;; *) bad "$variable=$value on $machine: $out" ;; esac
+done <<'LIST'
+ISAMAP_EMULATED_CAPABILITY|8.0|gpu-sm90|the device, of compute capability 8.0, refuses the code, which is for sm_90a alone: no kernel image is available for execution on the device (CUDA error 209)
+ISAMAP_EMULATED_CAPABILITY|7.5|gpu-sm80|the device, of compute capability 7.5, refuses the code, which is for sm_80 and later: no kernel image
+ISAMAP_EMULATED_FAULT|room|gpu-sm80|the device has no room for 
+ISAMAP_EMULATED_FAULT|launch|gpu-sm80|the device refuses to launch kernel gmm_0: too many resources requested for launch (CUDA error 701)
+ISAMAP_EMULATED_FAULT|address|gpu-sm80|a launch failed on the device: an illegal memory access was encountered (CUDA error 700)
+LIST
+
 # clock, power and temperature of the device stand in their own fields
 cc -O1 -shared -fPIC tests/cuda/nvml.c -o "$work/libnvidia-ml.so.1" || bad "nvml.c does not build"
 out=$(LD_LIBRARY_PATH=$work timeout 60 isamap bench examples/f32/gmm.isam -D M=40 -D N=64 -D K=32 -m gpu-sm80 --vs cublas --runs 2 --json 2>&1)

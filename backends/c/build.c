@@ -232,8 +232,10 @@ struct executable *c_open(const struct schedule *s, const char *path, struct are
     if (good) {
         struct executable *e = executable_make(s, handle, release_library, entry);
         const char *name = c_identifier(a, s->program->name);
-        void *seconds = dlsym(handle, arena_printf(a, "%s_device_seconds", name)),
+        void *message = dlsym(handle, arena_printf(a, "%s_message", name)),
+             *seconds = dlsym(handle, arena_printf(a, "%s_device_seconds", name)),
              *rounds = dlsym(handle, arena_printf(a, "%s_device_rounds", name));
+        memcpy(&e->message, &message, sizeof message);
         memcpy(&e->device_seconds, &seconds, sizeof seconds);
         memcpy(&e->device_rounds, &rounds, sizeof rounds);
         return e;

@@ -4,45 +4,51 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* What the compiler calls the device: the target of the features that the schedule needs; the last
- * one says most. */
-static const char *architecture(const struct schedule *s, struct diags *diags) {
+/* Of the features, the last one says most. */
+const char *cuda_target(const struct schedule *s, const struct backend_options *options) {
     uint64_t used = schedule_features(s);
     const char *target = NULL;
+    if (options && options->target) return options->target;
     for (int f = 0; f < s->machine->nfeatures && f < 64; f++)
         if (used >> f & 1 && s->machine->feature[f].capability && s->machine->feature[f].target)
             target = s->machine->feature[f].target;
-    if (!target)
+    return target;
+}
+
+bool cuda_runs_later(const char *target) {
+    size_t n = strlen(target);
+    return n && target[n - 1] >= '0' && target[n - 1] <= '9';
+}
+
+static bool compile(struct arena *a, const struct schedule *s, const struct cuda_source *x,
+                    const struct backend_options *options, struct device_code *out,
+                    struct diags *diags) {
+    if (!x->target)
         diag_line(diags, s->machine->file, 0, 0,
                   "no feature that '%s' needs has a capability and a target, expected what NVRTC "
                   "calls the "
                   "device (target=\"sm_80\")",
                   s->machine->name);
-    return target;
-}
-
-static bool make_cubin(struct arena *a, const struct schedule *s, const struct cuda_source *x,
-                       const struct backend_options *options, bool ptx, struct cubin *out,
-                       struct diags *diags) {
-    const char *arch = options && options->target ? options->target : architecture(s, diags);
-    if (!arch || !c_keep(a, s, x->device, ".cu", options, diags) ||
-        !cuda_compile(a, x->device, x->interface->name, arch, ptx, out, diags))
+    if (!x->target || !c_keep(a, s, x->device, ".cu", options, diags) ||
+        !cuda_compile(a, x->device, x->interface->name, x->target, out, diags))
         return false;
     cuda_resources(s->machine, x, out->log, options ? options->report : NULL, diags);
     return true;
 }
 
-/* Cubin and host's part in a folder, linked to a shared library. */
+/* The device's code and the host's part in a folder, linked to a shared library. */
 static bool build_library(struct arena *a, const struct schedule *s, const char *path,
                           const char *folder, const struct backend_options *options,
                           const struct cuda_source *x, struct diags *diags) {
-    struct cubin cubin;
+    struct device_code code;
     struct backend_options host = {0};
     size_t n;
+    const char *name = x->interface->name;
     const char *weights = x->weights ? interface_weights(a, x->interface, false, &n) : NULL;
-    return make_cubin(a, s, x, options, false, &cubin, diags) &&
-           file_write(arena_printf(a, "%s/%s.cubin", folder, x->interface->name), cubin.at, cubin.n,
+    return compile(a, s, x, options, &code, diags) &&
+           file_write(arena_printf(a, "%s/%s.cubin", folder, name), code.cubin, code.ncubin,
                       diags) &&
+           file_write(arena_printf(a, "%s/%s.ptx", folder, name), code.ptx, code.nptx, diags) &&
            (!weights || file_write(x->weights, weights, n, diags)) &&
            c_compile(s, x->host, folder, path, &host, a, diags);
 }
@@ -62,15 +68,16 @@ static bool write_library(struct arena *a, const struct schedule *s, const char 
 static bool write_device(struct arena *a, const struct schedule *s, const char *path,
                          const struct backend_options *options, struct diags *diags) {
     struct backend_options plain = options ? *options : (struct backend_options){0};
-    struct cubin cubin;
+    struct device_code code;
     plain.weights = WEIGHTS_ARGUMENTS;
     struct cuda_source x = cuda_text(a, s, &plain, ".", diags);
     if (!x.device) return false;
     if (!strcmp(path_suffix(path), ".cu"))
         return file_write(path, x.device, strlen(x.device), diags);
-    bool ptx = !strcmp(path_suffix(path), ".ptx");
-    return make_cubin(a, s, &x, &plain, ptx, &cubin, diags) &&
-           file_write(path, cubin.at, cubin.n - ptx, diags); /* PTX ends with a 0 */
+    if (!compile(a, s, &x, &plain, &code, diags)) return false;
+    return strcmp(path_suffix(path), ".ptx")
+               ? file_write(path, code.cubin, code.ncubin, diags)
+               : file_write(path, code.ptx, code.nptx - 1, diags); /* without its 0 */
 }
 
 static bool cuda_write(const struct schedule *s, const char *path,

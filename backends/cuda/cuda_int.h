@@ -94,9 +94,14 @@ void cuda_signal(struct cgen *, const struct signal *, bool pop);
 void cuda_kernel(struct cuda *, const struct node *, int n);
 void cuda_section(struct cuda *, const struct section *, const char *name, bool run);
 
+/* What the compiler calls the device: `target` of the options, or of the features that the schedule needs; NULL. */
+const char *cuda_target(const struct schedule *, const struct backend_options *);
+/* Code for "sm_90a" runs on capability 9.0 alone; for "sm_90", by way of PTX, on later ones too. */
+bool cuda_runs_later(const char *target);
 /* What is compiled: for the device, and for the host (the name of the cubin's symbol stands in it). */
 struct cuda_source {
     const char *device, *host; /* NULL: an error was reported */
+    const char *target; /* what NVRTC calls the device; NULL: the machine does not say so */
     const struct interface *interface;
     const char *weights; /* embedded: the file that the host's part includes; NULL */
     const struct kernel_use *use;
@@ -109,14 +114,14 @@ extern const char *const cuda_graph_text;  /* then: a section's launches as one 
 extern const char *const cuda_device_text; /* of the device's part: types */
 
 /* ---- the compiler of the toolkit, loaded when it is needed (nvrtc.c) ---- */
-struct cubin { /* or, where `ptx` is asked for, PTX */
-    char *at;
-    size_t n;
+struct device_code {
+    char *cubin, *ptx; /* ptx ends with a 0, which counts */
+    size_t ncubin, nptx;
     const char *log; /* what it says of registers */
 };
 /* False after reporting: there is no compiler, or the text is wrong. */
 bool cuda_compile(struct arena *, const char *text, const char *name, const char *architecture,
-                  bool ptx, struct cubin *, struct diags *);
+                  struct device_code *, struct diags *);
 /* Kernels with threads, registers, what they spill and shared memory: a line each; and a warning for what does not fit. */
 void cuda_resources(const struct machine *, const struct cuda_source *, const char *log,
                     struct text *report, struct diags *);

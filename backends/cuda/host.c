@@ -288,7 +288,8 @@ void cuda_section(struct cuda *c, const struct section *section, const char *nam
         c_line(g, "return 0;");
     } else {
         c_line(g, "struct isamap_device d;");
-        c_line(g, "isamap_open(&d, %s_cubin, %lld);", g->interface->name, (long long)c->bytes);
+        c_line(g, "isamap_open(&d, %s_cubin, %s_ptx, %lld);", g->interface->name,
+               g->interface->name, (long long)c->bytes);
         declare_sizes(c);
         copy_arguments(c, run, false);
         c_line(g, "isamap_rounds(&d, %lld);", (long long)c->bytes);

@@ -11,7 +11,8 @@ struct nvrtc {
                   const char *const *);
     int (*compile)(void *, int, const char *const *);
     int (*log_size)(void *, size_t *), (*log)(void *, char *);
-    int (*size)(void *, size_t *), (*get)(void *, char *);
+    int (*cubin_size)(void *, size_t *), (*cubin)(void *, char *);
+    int (*ptx_size)(void *, size_t *), (*ptx)(void *, char *);
     int (*destroy)(void **);
 };
 
@@ -33,16 +34,13 @@ static void *find_library(void) {
     return library;
 }
 
-static bool open_nvrtc(struct nvrtc *x, bool ptx, struct diags *diags) {
-    const char *const name[] = {"nvrtcCreateProgram",
-                                "nvrtcCompileProgram",
-                                "nvrtcGetProgramLogSize",
-                                "nvrtcGetProgramLog",
-                                ptx ? "nvrtcGetPTXSize" : "nvrtcGetCUBINSize",
-                                ptx ? "nvrtcGetPTX" : "nvrtcGetCUBIN",
-                                "nvrtcDestroyProgram"};
-    void *const to[] = {&x->create, &x->compile, &x->log_size, &x->log,
-                        &x->size,   &x->get,     &x->destroy};
+static bool open_nvrtc(struct nvrtc *x, struct diags *diags) {
+    const char *const name[] = {
+        "nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetProgramLogSize",
+        "nvrtcGetProgramLog", "nvrtcGetCUBINSize",   "nvrtcGetCUBIN",
+        "nvrtcGetPTXSize",    "nvrtcGetPTX",         "nvrtcDestroyProgram"};
+    void *const to[] = {&x->create, &x->compile,  &x->log_size, &x->log,    &x->cubin_size,
+                        &x->cubin,  &x->ptx_size, &x->ptx,      &x->destroy};
     x->library = find_library();
     if (!x->library) {
         diag_line(diags, NULL, 0, 0,
@@ -73,12 +71,17 @@ static const char *first_error(const char *log) {
     return at;
 }
 
+static bool fetch(struct arena *a, void *program, int (*size)(void *, size_t *),
+                  int (*get)(void *, char *), char **at, size_t *n) {
+    return !size(program, n) && !get(program, *at = arena_alloc(a, *n + 1));
+}
+
 bool cuda_compile(struct arena *a, const char *text, const char *name, const char *architecture,
-                  bool ptx, struct cubin *out, struct diags *diags) {
+                  struct device_code *out, struct diags *diags) {
     struct nvrtc x;
     void *program = NULL;
     size_t n = 0;
-    if (!open_nvrtc(&x, ptx, diags)) return false;
+    if (!open_nvrtc(&x, diags)) return false;
     const char *const option[] = {arena_printf(a, "--gpu-architecture=%s", architecture),
                                   "--fmad=false", "--ptxas-options=-v", "--std=c++17"};
     bool made = !x.create(&program, text, arena_printf(a, "%s.cu", name), 0, NULL, NULL);
@@ -88,8 +91,8 @@ bool cuda_compile(struct arena *a, const char *text, const char *name, const cha
         char *log = arena_alloc(a, n + 1);
         if (!x.log(program, log)) out->log = log;
     }
-    if (good) good = !x.size(program, &out->n);
-    if (good) good = !x.get(program, out->at = arena_alloc(a, out->n + 1));
+    good = good && fetch(a, program, x.cubin_size, x.cubin, &out->cubin, &out->ncubin) &&
+           fetch(a, program, x.ptx_size, x.ptx, &out->ptx, &out->nptx);
     if (!good)
         diag_line(diags, NULL, 0, 0, "NVRTC does not compile the kernels of '%s' for '%s': %.1500s",
                   name, architecture, first_error(out->log));

@@ -20,7 +20,7 @@ const char *const cuda_device_text =
 /* The driver is found when the program first runs. One run at a time. */
 const char *const cuda_host_text =
     "struct isamap_driver {\n"
-    "  void *library, *module, *context; uint64_t base; int status, device;\n"
+    "  void *library, *module, *context; uint64_t base; int status, device; char said[400];\n"
     "  int (*init)(unsigned), (*get)(int *, int), (*retain)(void **, int), (*release)(int), "
     "(*use)(void *);\n"
     "  int (*load)(void **, const void *), (*unload)(void *), (*function)(void **, void *, const "
@@ -31,7 +31,8 @@ const char *const cuda_host_text =
     "  int (*new_event)(void **, unsigned), (*mark)(void *, void *), (*between)(float *, void *, "
     "void "
     "*);\n"
-    "  int (*copy)(uint64_t, uint64_t, size_t);\n"
+    "  int (*copy)(uint64_t, uint64_t, size_t), (*words)(int, const char **), (*property)(int *, "
+    "int, int);\n"
     "  void **event; double seconds; int nevents, rounds, round, ncopies, warm; size_t span, each; "
     "uint64_t more;\n"
     "  int (*new_stream)(void **, unsigned), (*end_stream)(void *), (*fill_in)(uint64_t, unsigned "
@@ -77,36 +78,74 @@ const char *const cuda_host_text =
     "\"cuMemAlloc_v2\", \"cuMemFree_v2\",\n"
     "    \"cuMemcpyHtoD_v2\", \"cuMemcpyDtoH_v2\", \"cuMemsetD8_v2\", \"cuCtxSynchronize\", "
     "\"cuLaunchKernel\",\n"
-    "    \"cuEventCreate\", \"cuEventRecord\", \"cuEventElapsedTime\", \"cuMemcpyDtoD_v2\"};\n"
+    "    \"cuEventCreate\", \"cuEventRecord\", \"cuEventElapsedTime\", \"cuMemcpyDtoD_v2\",\n"
+    "    \"cuGetErrorString\", \"cuDeviceGetAttribute\"};\n"
     "  void *const to[] = {&x->init, &x->get, &x->retain, &x->release, &x->use, &x->load, "
     "&x->unload, "
     "&x->function, &x->most_shared,\n"
     "    &x->take, &x->give, &x->in, &x->out, &x->fill, &x->wait, &x->launch,\n"
-    "    &x->new_event, &x->mark, &x->between, &x->copy};\n"
+    "    &x->new_event, &x->mark, &x->between, &x->copy, &x->words, &x->property};\n"
     "  x->library = dlopen(\"libcuda.so.1\", RTLD_NOW | RTLD_LOCAL);\n"
     "  return x->library && isamap_look(x, name, to, (int)(sizeof to / sizeof *to));\n"
     "}\n"
     "\n"
+    "/* What failed, in CUDA's words too. */\n"
+    "static int isamap_say(struct isamap_driver *x, int status, const char *what, const char "
+    "*name) {\n"
+    "  const char *words = 0;\n"
+    "  if (x->words(status, &words) || !words) words = \"unknown\";\n"
+    "  snprintf(x->said, sizeof x->said, \"%s%s: %s (CUDA error %d)\", what, name, words, "
+    "status);\n"
+    "  return ISAMAP_DEVICE_FAILED;\n"
+    "}\n"
+    "/* The cubin runs on devices of the target's major version, PTX on all that are later, where "
+    "the driver compiles it. */\n"
+    "static int isamap_load(struct isamap_driver *x, const void *cubin, const void *ptx) {\n"
+    "  enum { INVALID_IMAGE = 200, NO_BINARY = 209, MAJOR = 75, MINOR = 76 };\n"
+    "  char text[200];\n"
+    "  int major = 0, minor = 0, status = x->load(&x->module, cubin);\n"
+    "  if (ptx && (status == NO_BINARY || status == INVALID_IMAGE)) status = x->load(&x->module, "
+    "ptx);\n"
+    "  if (!status) return 0;\n"
+    "  x->module = 0;\n"
+    "  if (x->property(&major, MAJOR, x->device) || x->property(&minor, MINOR, x->device)) major = "
+    "minor = 0;\n"
+    "  snprintf(text, sizeof text, \"the device, of compute capability %d.%d, refuses the code, "
+    "which is for %s\", major, minor, ISAMAP_TARGET);\n"
+    "  return isamap_say(x, status, text, ptx ? \" and later\" : \" alone\");\n"
+    "}\n"
     "/* Once: the context, the kernels, one allocation. */\n"
-    "static int isamap_begin(struct isamap_driver *x, const void *cubin, size_t bytes) {\n"
-    "  if (!isamap_find(x) || x->init(0) || x->get(&x->device, 0)) return ISAMAP_NO_DEVICE;\n"
-    "  if (x->retain(&x->context, x->device)) return ISAMAP_NO_DEVICE;\n"
-    "  if (x->use(x->context)) return ISAMAP_DEVICE_FAILED;\n"
-    "  if (x->load(&x->module, cubin) || x->take(&x->base, bytes)) return "
-    "ISAMAP_DEVICE_FAILED;\n"
+    "static int isamap_begin(struct isamap_driver *x, const void *cubin, const void *ptx, size_t "
+    "bytes) {\n"
+    "  char text[80];\n"
+    "  int status;\n"
+    "  if (!x->library && !isamap_find(x)) return ISAMAP_NO_DEVICE;\n"
+    "  if (x->init(0) || x->get(&x->device, 0)) return ISAMAP_NO_DEVICE;\n"
+    "  if (!x->context && x->retain(&x->context, x->device)) return ISAMAP_NO_DEVICE;\n"
+    "  if ((status = x->use(x->context))) return isamap_say(x, status, \"the device has no "
+    "context\", \"\");\n"
+    "  if (!x->module && (status = isamap_load(x, cubin, ptx))) return status;\n"
+    "  snprintf(text, sizeof text, \"the device has no room for %zu bytes\", bytes);\n"
+    "  if ((status = x->take(&x->base, bytes))) return x->base = 0, isamap_say(x, status, text, "
+    "\"\");\n"
     "  isamap_find_stream(x);\n"
     "  return 0;\n"
     "}\n"
-    "static void isamap_open(struct isamap_device *d, const void *cubin, size_t bytes) {\n"
-    "  pthread_mutex_lock(&isamap_one);\n"
-    "  struct isamap_driver *x = d->driver = &isamap_driver;\n"
-    "  if (!x->base) x->status = isamap_begin(x, cubin, bytes);\n"
-    "  d->base = x->base;\n"
-    "  d->failed = x->status;\n"
-    "  if (!d->failed && x->use(x->context)) d->failed = ISAMAP_DEVICE_FAILED;\n"
+    "static void isamap_check_of(struct isamap_device *d, int status, const char *what, const char "
+    "*name) {\n"
+    "  if (status && !d->failed) d->failed = isamap_say(d->driver, status, what, name);\n"
     "}\n"
     "static void isamap_check(struct isamap_device *d, int status) {\n"
-    "  if (status) d->failed = ISAMAP_DEVICE_FAILED;\n"
+    "  isamap_check_of(d, status, \"the device failed\", \"\");\n"
+    "}\n"
+    "static void isamap_open(struct isamap_device *d, const void *cubin, const void *ptx, "
+    "size_t bytes) {\n"
+    "  pthread_mutex_lock(&isamap_one);\n"
+    "  struct isamap_driver *x = d->driver = &isamap_driver;\n"
+    "  if (!x->base) x->status = isamap_begin(x, cubin, ptx, bytes);\n"
+    "  d->base = x->base;\n"
+    "  d->failed = x->status;\n"
+    "  if (!d->failed) isamap_check(d, x->use(x->context));\n"
     "}\n"
     "/* The launches are made `rounds` times, each time between two events, so that what the "
     "device "
@@ -121,7 +160,8 @@ const char *const cuda_host_text =
     "  if (d->failed) return;\n"
     "  void **event = (void **)realloc(x->event, (size_t)(n + 1 > x->nevents ? n + 1 : x->nevents) "
     "* sizeof *event);\n"
-    "  if (!event) { d->failed = ISAMAP_DEVICE_FAILED; return; }\n"
+    "  enum { OUT_OF_MEMORY = 2 };\n"
+    "  if (!event) { isamap_check(d, OUT_OF_MEMORY); return; }\n"
     "  for (x->event = event; x->nevents <= n && !d->failed; x->nevents++) isamap_check(d, "
     "x->new_event(&x->event[x->nevents], 0));\n"
     "  x->rounds = n, x->round = 0, x->ncopies = 1, x->warm = 0, x->more = 0;\n"
@@ -149,7 +189,7 @@ static const char *const closing_text =
     "}\n"
     "static int isamap_close(struct isamap_device *d) {\n"
     "  struct isamap_driver *x = d->driver;\n"
-    "  if (!d->failed) isamap_check(d, x->wait());\n"
+    "  if (!d->failed) isamap_check_of(d, x->wait(), \"a launch failed on the device\", \"\");\n"
     "  if (!d->failed) isamap_median(d);\n"
     "  isamap_graphs_free(x, x->base);\n"
     "  if (x->more) x->give(x->more);\n"
@@ -163,7 +203,8 @@ static const char *const closing_text =
     "}\n"
     "ISAMAP_FUNCTION void isamap_fetch(struct isamap_device *d, int64_t at, void *to, size_t "
     "bytes) {\n"
-    "  if (!d->failed) isamap_check(d, d->driver->wait());\n"
+    "  if (!d->failed) isamap_check_of(d, d->driver->wait(), \"a launch failed on the device\", "
+    "\"\");\n"
     "  if (!d->failed) isamap_check(d, d->driver->out(to, d->base + at, bytes));\n"
     "}\n"
     "ISAMAP_FUNCTION void isamap_zero(struct isamap_device *d, int64_t at, size_t bytes) {\n"
@@ -177,11 +218,11 @@ static const char *const closing_text =
     "  enum { MOST_DYNAMIC_SHARED = 8 };\n"
     "  void *f;\n"
     "  if (d->failed || x <= 0 || y <= 0 || z <= 0) return;\n"
-    "  isamap_check(d, d->driver->function(&f, d->driver->module, name));\n"
-    "  if (!d->failed && shared) isamap_check(d, d->driver->most_shared(f, MOST_DYNAMIC_SHARED, "
-    "shared));\n"
-    "  if (!d->failed) isamap_check(d, d->driver->launch(f, (unsigned)x, (unsigned)y, (unsigned)z, "
-    "(unsigned)threads, 1, 1, (unsigned)shared, d->driver->stream, argument, 0));\n"
+    "  int status = d->driver->function(&f, d->driver->module, name);\n"
+    "  if (!status && shared) status = d->driver->most_shared(f, MOST_DYNAMIC_SHARED, shared);\n"
+    "  if (!status) status = d->driver->launch(f, (unsigned)x, (unsigned)y, (unsigned)z, "
+    "(unsigned)threads, 1, 1, (unsigned)shared, d->driver->stream, argument, 0);\n"
+    "  isamap_check_of(d, status, \"the device refuses to launch kernel \", name);\n"
     "  d->driver->launches++;\n"
     "}\n"
     "__attribute__((destructor)) static void isamap_end(void) {\n"
@@ -217,19 +258,25 @@ static const char *device_part(struct cuda *c, struct arena *a) {
 }
 
 static const char *host_part(struct cuda *c, struct arena *a, const char *folder,
-                             const char *weights) {
+                             const char *weights, const char *target) {
     struct cgen *g = &c->g;
     const char *name = g->interface->name;
     struct text t = {0};
     text_printf(
         &t,
-        "%s\n#include <dlfcn.h>\n#include <pthread.h>\n#include <stdlib.h>\n#include <string.h>\n",
+        "%s\n#include <dlfcn.h>\n#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+        "#include <string.h>\n",
         interface_header(&g->arena, g->interface));
     text_printf(&t, "#define ISAMAP_FUNCTION static inline\n%s\n", c_support_integers);
     text_printf(&t, "enum { ISAMAP_NO_DEVICE = %d, ISAMAP_DEVICE_FAILED = %d };\n",
                 INTERFACE_NO_DEVICE, INTERFACE_DEVICE);
     if (weights) c_embed(&t, name, "weights", weights);
+    text_printf(&t, "#define ISAMAP_TARGET \"%s\"\n", target ? target : "");
     c_embed(&t, name, "cubin", arena_printf(&g->arena, "%s/%s.cubin", folder, name));
+    if (target && cuda_runs_later(target))
+        c_embed(&t, name, "ptx", arena_printf(&g->arena, "%s/%s.ptx", folder, name));
+    else
+        text_printf(&t, "#define %s_ptx 0 /* for later devices: there is none */\n", name);
     text_printf(&t, "%s%s%s\n", cuda_host_text, cuda_graph_text, closing_text);
     text_append(&t, g->code.at ? g->code.at : "", g->code.n);
     text_printf(&t, "double %s_device_seconds(void) { return isamap_driver.seconds; }\n", name);
@@ -264,15 +311,18 @@ struct cuda_source cuda_text(struct arena *a, const struct schedule *s,
     c.left = arena_array(&g->arena, (size_t)s->machine->nsyncs + 1, sizeof *c.left);
     struct backend_options here = options ? *options : (struct backend_options){0};
     if (here.counted) here.counted = false, here.nstates = 0; /* no rows stay on the device */
-    source.interface = g->interface =
+    struct interface *interface =
         interface_make(a, s, &here, (uint64_t)(g->room.prepared ^ g->room.workspace << 20));
+    interface->device_text = "isamap_driver.said";
+    source.interface = g->interface = interface;
+    source.target = cuda_target(s, options);
     const char *name = g->interface->name;
     if (g->interface->weights == WEIGHTS_EMBED)
         source.weights = arena_printf(a, "%s/%s.weights", folder, name);
     cuda_section(&c, &s->prepare, arena_printf(&g->arena, "%s_prepare_body", name), false);
     if (!g->failed) cuda_section(&c, &s->run, arena_printf(&g->arena, "%s_run_body", name), true);
     if (!g->failed) source.device = device_part(&c, a);
-    if (!g->failed) source.host = host_part(&c, a, folder, source.weights);
+    if (!g->failed) source.host = host_part(&c, a, folder, source.weights, source.target);
     source.nkernels = c.nkernels;
     struct kernel_use *use = arena_array(a, (size_t)c.nkernels + 1, sizeof *use);
     for (int k = 0; k < c.nkernels; k++) {

@@ -35,17 +35,71 @@ int cuCtxSetCurrent(void *context) {
     return !context;
 }
 
-int cuModuleLoadData(void **module, const void *image) {
-    const Elf64_Ehdr *head = image;
-    size_t bytes = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
+/* ---- the device: what $ISAMAP_EMULATED_CAPABILITY says, 8.0; and $ISAMAP_EMULATED_FAULT ---- */
+enum { OUT_OF_MEMORY = 2, NO_BINARY = 209, ILLEGAL_ADDRESS = 700, OUT_OF_RESOURCES = 701 };
+
+static int capability(void) {
+    const char *text = getenv("ISAMAP_EMULATED_CAPABILITY");
+    return text ? (text[0] - '0') * 10 + text[2] - '0' : 0;
+}
+
+static int fault(const char *name) {
+    const char *text = getenv("ISAMAP_EMULATED_FAULT");
+    return text && !strcmp(text, name);
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    *value = attribute == 75 ? capability() / 10 : capability() % 10;
+    return device || (attribute != 75 && attribute != 76);
+}
+
+int cuGetErrorString(int status, const char **words) {
+    *words = status == OUT_OF_MEMORY ? "out of memory"
+             : status == NO_BINARY   ? "no kernel image is available for execution on the device"
+             : status == ILLEGAL_ADDRESS  ? "an illegal memory access was encountered"
+             : status == OUT_OF_RESOURCES ? "too many resources requested for launch"
+                                          : NULL;
+    return !*words;
+}
+
+static int load_library(void **module, const void *image, size_t bytes, int is_ptx) {
     char path[] = "/tmp/isamap.module.XXXXXX";
-    int fd = mkstemp(path);
+    int fd = mkstemp(path), device = capability();
     if (fd < 0 || write(fd, image, bytes) != (ssize_t)bytes) return 1;
     close(fd);
     *module = library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library) fprintf(stderr, "emulated device: %s\n", dlerror());
     unlink(path);
-    return !library;
+    if (!library) return 1;
+    const char *target = dlsym(library, "emulated_target");
+    int wants = target ? atoi(target + 3) : 0, alone = target && target[strlen(target) - 1] > '9';
+    if (device && wants &&
+        (alone    ? wants != device
+         : is_ptx ? wants > device
+                  : wants / 10 != device / 10 || wants > device))
+        return NO_BINARY;
+    return 0;
+}
+
+static int digit(char c) {
+    return c <= '9' ? c - '0' : c - 'a' + 10;
+}
+
+int cuModuleLoadData(void **module, const void *image) {
+    const char *text = image;
+    if (strncmp(text, "//ptx ", 6)) {
+        const Elf64_Ehdr *head = image;
+        return load_library(module, image,
+                            head->e_shoff + (size_t)head->e_shnum * head->e_shentsize, 0);
+    }
+    text += 6;
+    size_t n = strlen(text) / 2;
+    unsigned char *bytes = malloc(n);
+    for (size_t k = 0; k < n; k++)
+        bytes[k] = (unsigned char)(digit(text[2 * k]) << 4 | digit(text[2 * k + 1]));
+    int status = load_library(module, bytes, n, 1);
+    free(bytes);
+    return status;
 }
 
 int cuModuleUnload(void *module) {
@@ -66,6 +120,7 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
 }
 
 int cuMemAlloc_v2(uint64_t *at, size_t bytes) {
+    if (fault("room")) return OUT_OF_MEMORY;
     void *memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (memory) memset(memory, 0xff, bytes);
     *at = (uint64_t)(uintptr_t)memory;
@@ -114,7 +169,7 @@ int cuEventElapsedTime(float *ms, void *from, void *to) {
 }
 
 int cuCtxSynchronize(void) {
-    return 0;
+    return fault("address") ? ILLEGAL_ADDRESS : 0;
 }
 
 static int start(void *function, unsigned x, unsigned y, unsigned z, unsigned threads,
@@ -221,6 +276,7 @@ int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned 
     Dl_info info;
     char *name;
     (void)extra;
+    if (fault("launch")) return OUT_OF_RESOURCES;
     if (stream != &stream_now || ty != 1 || tz != 1 || !dladdr(function, &info) ||
         asprintf(&name, "arguments_%s", info.dli_sname + strlen("emulated_")) < 0)
         return 1;

@@ -10,6 +10,7 @@
 struct program {
     char *text, *code;
     size_t bytes;
+    char target[32];
 };
 
 int nvrtcCreateProgram(void **p, const char *text, const char *name, int n, const char *const *a,
@@ -77,8 +78,7 @@ static void wrap_kernels(const char *text, FILE *out) {
         for (const char *c = open; c < close; c++) arguments += *c == ',';
         fprintf(out, "extern \"C\" const int arguments_%.*s = %d;\n", (int)(open - at), at,
                 arguments);
-        fprintf(out,
-                "extern \"C\" void emulated_%.*s(const int64_t *a) { (void)a; %.*s(",
+        fprintf(out, "extern \"C\" void emulated_%.*s(const int64_t *a) { (void)a; %.*s(",
                 (int)(open - at), at, (int)(open - at), at);
         for (int k = 0; k < arguments; k++, open = strchr(open + 1, ','))
             fprintf(out, "%s%sa[%d]", k ? ", " : "",
@@ -104,7 +104,10 @@ static int read_code(struct program *x, const char *path) {
 int nvrtcCompileProgram(void *p, int n, const char *const *option) {
     struct program *x = p;
     char folder[] = "/tmp/isamap.emulated.XXXXXX", command[2000];
-    (void)n, (void)option;
+    static const char word[] = "--gpu-architecture=";
+    for (int k = 0; k < n; k++)
+        if (!strncmp(option[k], word, sizeof word - 1))
+            snprintf(x->target, sizeof x->target, "%s", option[k] + sizeof word - 1);
     if (!mkdtemp(folder)) return 6;
     snprintf(command, sizeof command, "%s/code.cpp", folder);
     FILE *out = fopen(command, "w");
@@ -116,6 +119,7 @@ int nvrtcCompileProgram(void *p, int n, const char *const *option) {
             fputc(*at++, out);
     }
     wrap_kernels(x->text, out);
+    fprintf(out, "extern \"C\" const char emulated_target[] = \"%s\";\n", x->target);
     fclose(out);
     snprintf(command, sizeof command,
              "c++ -std=c++17 -O0 -w -ffp-contract=off -fwrapv -fno-strict-aliasing -shared -fPIC "
@@ -149,5 +153,22 @@ int nvrtcGetCUBINSize(void *p, size_t *n) {
 int nvrtcGetCUBIN(void *p, char *code) {
     struct program *x = p;
     memcpy(code, x->code, x->bytes);
+    return 0;
+}
+
+/* "PTX": the same library in hexadecimal digits. */
+int nvrtcGetPTXSize(void *p, size_t *n) {
+    *n = sizeof "//ptx " + 2 * ((struct program *)p)->bytes;
+    return 0;
+}
+
+int nvrtcGetPTX(void *p, char *text) {
+    struct program *x = p;
+    char *at = text + sprintf(text, "//ptx ");
+    for (size_t k = 0; k < x->bytes; k++) {
+        *at++ = "0123456789abcdef"[(unsigned char)x->code[k] >> 4];
+        *at++ = "0123456789abcdef"[x->code[k] & 15];
+    }
+    *at = 0;
     return 0;
 }

@@ -23,6 +23,7 @@ struct site {
     int *memory;           /* for each operand: where it is; MEMORY_IMM */
     int *layout;           /* for each operand: which of operand.layout[] */
     union value *imm;      /* for each operand: the value of an immediate */
+    bool handles; /* code has objects of syncs and of states that the host makes */
     bool draft; /* only to see whether the text compiles: instructions that need more than a call
                    are let through */
 };

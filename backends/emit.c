@@ -30,6 +30,7 @@ struct site *site_copy(struct arena *a, const struct site *from) {
     size_t n = (size_t)instr->noperands;
     struct site *s = site_new(a, from->machine, instr);
     s->draft = from->draft;
+    s->handles = from->handles;
     memcpy(s->size, from->size, (size_t)instr->nranged * sizeof *s->size);
     memcpy(s->stride, from->stride, (size_t)instr->nstride_names * sizeof *s->stride);
     memcpy(s->flag, from->flag, n * sizeof *s->flag);
@@ -396,8 +397,12 @@ static bool supported(const struct site *s, struct diags *diags) {
     const struct instr *i = s->instr;
     const char *what = NULL;
     if (i->across >= 0) what = "moves across units, which";
-    if (i->completes >= 0 && s->machine->sync[i->completes].kind != SYNC_INTERLOCK)
+    if (i->completes >= 0 && s->machine->sync[i->completes].kind != SYNC_INTERLOCK &&
+        !(s->handles && s->machine->sync[i->completes].memory >= 0))
         what = "completes through a sync, whose handle";
+    for (int k = 0; k < i->nneeds; k++)
+        if (state_from_addresses(s->machine, i->need[k].state) && !s->handles)
+            what = "needs a state that a host makes of addresses, which";
     if (!what) return true;
     diag_line(
         diags, i->at.file, i->at.line, 0,

@@ -263,6 +263,8 @@ static void build_sync(struct build *b, struct sync *s, const struct found *f) {
                   s->id, node_attr(n, "kind"));
 }
 
+enum { MAX_OBJECT = 4096 }; /* bytes that a kernel is given */
+
 static void build_state(struct build *b, struct state *s, const struct found *f) {
     const char *count = node_attr(f->node, "count");
     *s = (struct state){.id = f->id,
@@ -273,6 +275,15 @@ static void build_state(struct build *b, struct state *s, const struct found *f)
     s->field = build_words(b, node_attr(f->node, "fields"), &s->nfields);
     s->count = count && !strcmp(count, "*") ? -1 : build_int(b, f->node, "count", 1, 1);
     s->of = build_ref(b, f->node, "of", KIND_MEMORY);
+    s->size = build_int(b, f->node, "size", 0, 0);
+    s->align = build_int(b, f->node, "align", 8, 1);
+    if (s->align & (s->align - 1) || s->align > MAX_OBJECT || s->size > MAX_OBJECT ||
+        s->size % s->align)
+        diag_line(
+            b->diags, f->node->file, f->node->line, 0,
+            "objects of state '%s' have %lld bytes, aligned to %lld, expected a multiple of a "
+            "power of 2, at most %d bytes",
+            s->id, (long long)s->size, (long long)s->align, MAX_OBJECT);
     for (int i = 0; i < s->nfields; i++)
         for (int k = 0; k < i; k++)
             if (!strcmp(s->field[i], s->field[k]))

@@ -115,6 +115,7 @@ struct state {
     const char *init;
     int64_t count;                     /* slots: 1 without; -1 for `*` */
     int of;                            /* memory with one value a word; -1: none */
+    int64_t size, align;               /* bytes of an object that the host makes; 0: it makes none */
     struct place_in_file at;
 };
 

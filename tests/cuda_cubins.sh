@@ -36,6 +36,11 @@ if isamap compile examples/operators/gmm.isam $large -m gpu-sm80 -o "$work/gmm.p
   # a library for sm_80 has PTX too, for later devices; code for sm_90a runs on no other
   isamap compile examples/f32/gmm.isam -m gpu-sm80 -o "$work/gmm.so" >/dev/null && grep -aq '^\.target sm_80$' "$work/gmm.so" && good || bad "no PTX beside the cubin"
   isamap compile examples/f32/gmm.isam -m gpu-sm90 -o "$work/gmm.so" >/dev/null && ! grep -aq '^\.target' "$work/gmm.so" && good || bad "PTX for sm_90a, which no later device takes"
+  # a copy by a tensor map
+  isamap compile tests/data/cuda/transposed.isam -m tests/data/cuda/tma.xml -o "$work/tma.cubin" >"$work/log" 2>&1 || bad "tma.cubin: $(cat "$work/log")"
+  if [ -n "$nvdisasm" ]; then
+    [ "$("$nvdisasm" -c "$work/tma.cubin" | grep -c 'UTMALDG\.2D')" -eq 2 ] && good || bad "no copies by tensor maps in machine code"
+  fi
   mkdir "$work/wide" && cp machines/*.xml "$work/wide/" && sed -i 's/name="COPYING" value="56"/name="COPYING" value="104"/' "$work/wide/gpu-sm90.xml"
   isamap compile examples/operators/gmm.isam $large -m "$work/wide/gpu-sm90.xml" -o "$work/gmm.cubin" 2>&1 | grep -q "never goes on: its roles have 282624 bytes of registers, more than the block's 262144 bytes" && good || bad "roles with too many registers are not told"
   # of what the compiler says, the first error comes first

@@ -54,6 +54,27 @@ gpu-sm90|fence\.proxy\.async;||wgmma reads copies that no fence has made visible
 gpu-sm90|wgmma\.fence\.sync\.aligned;||wgmma without a fence before it
 gpu-sm90|"r"(\${COPIERS})|"r"(32)|barrier
 LIST
+# copies by tensor maps: what the maps are given, sizes that are known when the program runs, and faults
+out=$(ISAMAP_EMULATED_MAPS=$work/maps LD_LIBRARY_PATH=$work timeout 60 isamap run tests/data/cuda/transposed.isam -m tests/data/cuda/tma.xml --verify 2>&1)
+case $out in *"verified    yes"*"tile.64x64 100 %"*) good ;; *) bad "tensor maps: $out" ;; esac
+maps="type 1 dims 192 128 pitch 384 box 64 64 swizzle 3
+type 1 dims 192 64 pitch 384 box 64 64 swizzle 3"
+[ "$(sort -u "$work/maps")" = "$maps" ] && good || bad "tensor maps are given $(sort -u "$work/maps")"
+while IFS='|' read -r from to message; do
+  sed "s/$from/$to/" tests/data/cuda/tma.xml >"$work/fault.xml"
+  cmp -s tests/data/cuda/tma.xml "$work/fault.xml" && bad "nothing to plant for '$message'"
+  out=$(LD_LIBRARY_PATH=$work timeout 60 isamap run tests/data/cuda/transposed.isam -m "$work/fault.xml" --verify 2>&1)
+  case $out in *"$message"*) good ;; *) bad "tma without '$from': $out" ;; esac
+done <<'LIST'
+asm volatile("mbarrier.expect_tx.*;||emulated device: a barrier is passed while copies to it are under way
+R \* K \* 128)|R * K * 64)|emulated device: more bytes come to a barrier than it expects
+R \* K \* 128)|R * K * 256)|emulated device: a barrier expects more bytes than come
+box\[2\] = {64|box[2] = {128|the driver does not make state tmap: unknown (CUDA error 1)
+"cuTensorMapEncodeTiled"|"cuTensorMapEncode"|the driver does not make state tmap: unknown (CUDA error 801)
+SWIZZLE_128B = 3|SWIZZLE_128B = 0|verified    NO
+ completes="full"||was not declared in this scope
+size="128" align="128"||state 'tmap' of 'tma' is made of addresses, expected its size
+LIST
 # beside cuBLAS, whose place tests/cuda/cublas.c takes: both are right, and take a millisecond of the device's
 cc -O1 -shared -fPIC tests/cuda/cublas.c -o "$work/libcublas.so" || bad "cublas.c does not build"
 for program in f32 bf16 i8; do

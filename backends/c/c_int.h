@@ -16,6 +16,12 @@ struct c_extra {
     const struct mexpr *e;
 };
 
+/* What an emit's function is given besides: an object of a sync or of a state. */
+struct c_handle {
+    const char *type, *name, *value; /* text */
+};
+enum { MAX_HANDLES = 8 };
+
 struct cgen;
 
 struct c_dialect {
@@ -28,6 +34,8 @@ struct c_dialect {
     bool (*mine)(struct cgen *, const struct node *);
     void (*turned)(struct cgen *, const struct loop_node *); /* behind each turn of a loop; NULL */
     void (*signal)(struct cgen *, const struct signal *, bool pop); /* NULL: its text alone */
+    /* The objects that an issue uses; how many, -1 after reporting. NULL: there are none. */
+    int (*handles)(struct cgen *, const struct issue_node *, struct c_handle *);
     const char *rolled; /* a line before each loop that the schedule leaves rolled; NULL */
 };
 extern const struct c_dialect c_plain;
@@ -90,7 +98,10 @@ struct executable *c_open(const struct schedule *, const char *path, struct aren
                           struct diags *);
 /* An emit's parameters and body as text; extras: parameters of the body's own. */
 const char *c_function_text(struct cgen *, const struct site *, const struct emit *,
-                            const struct signature *, int extras, const char *body);
+                            const struct signature *, int extras, const struct c_handle *,
+                            int nhandles, const char *body);
+/* The value of an expression of the issue's instruction, as text; NULL where it cannot be said. */
+const char *c_value(struct cgen *, const struct issue_node *, const struct mexpr *);
 const char *c_immediate(struct cgen *, enum type, union value);
 bool c_compile(const struct schedule *, const char *text, const char *folder, const char *library,
                const struct backend_options *, struct arena *, struct diags *);

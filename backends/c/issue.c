@@ -13,6 +13,8 @@ struct issue {
     const struct emit *emit;
     const struct mexpr *extra[MAX_EXTRAS]; /* expressions that are parameters */
     int nextras;
+    struct c_handle handle[MAX_HANDLES];
+    int nhandles;
 };
 
 static struct known known_value(struct cgen *g, const struct sx *e) {
@@ -75,6 +77,34 @@ static const char *name_text(struct issue *i, const struct mexpr *e) {
     return NULL;
 }
 
+static const char *stride_text(struct issue *i, int o, int n) {
+    const struct operand_layout *l = &i->site->instr->operand[o].layout[i->site->layout[o]];
+    return n < l->nstrides ? run_time(i, l->stride[n]) : NULL;
+}
+
+/* dim(A,n) and at(A,n): by the operand's strides, of which each divides the one before it, the
+ * array is counted in digits; of the first there are as many as are begun in the array's bytes. */
+static const char *digit_text(struct issue *i, int o, const struct mexpr *e) {
+    const struct arg *a = &i->node->arg[o];
+    const struct place *p = &i->g->schedule->place[a->place];
+    long long size = (long long)type_size(i->site->instr->operand[o].type);
+    double v;
+    if (!mexpr_constant(e->arg[1], &v)) return NULL;
+    int n = (int)v;
+    const char *stride = stride_text(i, o, n), *before = n ? stride_text(i, o, n - 1) : NULL;
+    if (!stride || (n && !before)) return NULL;
+    if (!strcmp(e->name, "dim"))
+        return n ? arena_printf(&i->g->arena, "(%s / %s)", before, stride)
+                 : arena_printf(&i->g->arena, "((%s / %lld + %s - 1) / %s)",
+                                c_integer(i->g, p->bytes * p->slots), size, stride, stride);
+    const char *slot = i->g->rotates[a->place] ? arena_printf(&i->g->arena, " + s_%d * %s",
+                                                              a->place, c_integer(i->g, p->bytes))
+                                               : "",
+               *at = arena_printf(&i->g->arena, "(%s%s) / %lld", c_sx(i->g, a->offset), slot, size);
+    return n ? arena_printf(&i->g->arena, "(%s %% %s / %s)", at, before, stride)
+             : arena_printf(&i->g->arena, "(%s / %s)", at, stride);
+}
+
 static const char *call_text(struct issue *i, const struct mexpr *e) {
     const struct instr *instr = i->site->instr;
     bool addr = !strcmp(e->name, "addr"), word = !strcmp(e->name, "word");
@@ -82,9 +112,12 @@ static const char *call_text(struct issue *i, const struct mexpr *e) {
         const char *a = run_time(i, e->arg[0]), *b = run_time(i, e->arg[1]);
         return a && b ? arena_printf(&i->g->arena, "isamap_%s(%s, %s)", e->name, a, b) : NULL;
     }
-    if (e->field || e->nargs != 1 || e->arg[0]->kind != MEXPR_NAME || !(addr || word)) return NULL;
+    bool digit = e->nargs == 2 && (!strcmp(e->name, "dim") || !strcmp(e->name, "at"));
+    if (e->field || e->arg[0]->kind != MEXPR_NAME || !((e->nargs == 1 && (addr || word)) || digit))
+        return NULL;
     for (int o = 0; o < instr->noperands; o++) {
         if (strcmp(instr->operand[o].buffer, e->arg[0]->name) || i->site->memory[o] < 0) continue;
+        if (digit) return digit_text(i, o, e);
         const char *a = address_text(i, o);
         int64_t size = i->g->machine->memory[i->site->memory[o]].word;
         return addr ? a : arena_printf(&i->g->arena, "(%s / %s)", a, c_integer(i->g, size));
@@ -168,13 +201,17 @@ static void print_parameter(struct text *t, const struct cgen *g, const struct s
 }
 
 const char *c_function_text(struct cgen *g, const struct site *s, const struct emit *emit,
-                            const struct signature *sig, int extras, const char *body) {
+                            const struct signature *sig, int extras, const struct c_handle *handle,
+                            int nhandles, const char *body) {
     struct text t = {0};
     text_printf(&t, "(");
     for (int k = 0; k < sig->nparams; k++) print_parameter(&t, g, s, &sig->param[k], k ? ", " : "");
     for (int k = 0; k < extras; k++)
         text_printf(&t, "%slong isamap_e%d", k || sig->nparams ? ", " : "", k);
-    text_printf(&t, "%s) {", sig->nparams || extras ? "" : "void");
+    for (int k = 0; k < nhandles; k++)
+        text_printf(&t, "%s%s%s", k || sig->nparams || extras ? ", " : "", handle[k].type,
+                    handle[k].name);
+    text_printf(&t, "%s) {", sig->nparams || extras || nhandles ? "" : "void");
     print_lets(&t, s);
     text_printf(&t, "\n#line %d \"%s\"\n%s\n}\n", emit->at.line > 0 ? emit->at.line : 1,
                 emit->at.file, body);
@@ -243,23 +280,41 @@ static void print_call(struct issue *i, const struct signature *sig, const char 
     for (int k = 0; k < i->nextras; k++)
         list =
             arena_printf(&i->g->arena, "%s%s%s", list, *list ? ", " : "", run_time(i, i->extra[k]));
+    for (int k = 0; k < i->nhandles; k++)
+        list = arena_printf(&i->g->arena, "%s%s%s", list, *list ? ", " : "", i->handle[k].value);
     c_line(i->g, "%s(%s);", name, list);
+}
+
+static struct issue issue_new(struct cgen *g, const struct issue_node *n) {
+    const struct instr *instr = &g->machine->instr[n->instr];
+    struct issue i = {.g = g, .node = n, .site = site_new(&g->arena, g->machine, instr)};
+    i.emit = instr_emit(instr, g->dialect->language);
+    i.site->handles = g->dialect->handles != NULL;
+    site_fill(g, i.site, n);
+    return i;
+}
+
+const char *c_value(struct cgen *g, const struct issue_node *n, const struct mexpr *e) {
+    struct issue i = issue_new(g, n);
+    return run_time(&i, e);
 }
 
 void c_issue(struct cgen *g, const struct issue_node *n) {
     const struct instr *instr = &g->machine->instr[n->instr];
-    struct issue i = {.g = g, .node = n, .site = site_new(&g->arena, g->machine, instr)};
+    struct issue i = issue_new(g, n);
     struct signature sig;
-    i.emit = instr_emit(instr, g->dialect->language);
-    site_fill(g, i.site, n);
     const char *body = NULL;
+    if (g->dialect->handles) i.nhandles = g->dialect->handles(g, n, i.handle);
+    if (i.nhandles < 0) return;
     if (emit_signature(&g->arena, i.site, &sig, g->diags))
         body = emit_expand(&g->arena, g->machine, i.site, i.emit, extra_parameter, &i, g->diags);
     g->failed = g->failed || !body;
     if (!body) return;
     bool narrowed = g->dialect->narrow && g->dialect->narrow(g, instr->unit);
     print_call(&i, &sig,
-               function_name(g, instr, c_function_text(g, i.site, i.emit, &sig, i.nextras, body)));
+               function_name(g, instr,
+                             c_function_text(g, i.site, i.emit, &sig, i.nextras, i.handle,
+                                             i.nhandles, body)));
     if (!narrowed) return;
     g->indent--;
     c_line(g, "}");

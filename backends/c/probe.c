@@ -45,7 +45,7 @@ bool c_probe_add(struct text *t, const struct site *s, const struct emit *emit, 
         body = emit_expand(&g.arena, s->machine, s, emit, draft_unknown, NULL, diags);
     if (body) {
         text_printf(t, "static inline void emit_%d%s", n,
-                    c_function_text(&g, s, emit, &sig, 0, body));
+                    c_function_text(&g, s, emit, &sig, 0, NULL, 0, body));
         text_printf(t, "#line 1 \"probe.c\"\nvoid probe_%d(void *const *pointer);\n", n);
         text_printf(t, "void probe_%d(void *const *pointer) {\n  (void)pointer;\n  emit_%d(", n, n);
         for (int i = 0; i < sig.nparams; i++) {

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A place, a variable or a slot by its name in the text: p_3, v3, s_3. */
+/* A place, a variable, a slot or an object of a state by its name in the text: p_3, v3, s_3, o_3.
+ */
 struct name {
     const char *at;
     size_t n;
@@ -23,7 +24,7 @@ static struct name word_at(const char *at) {
     struct name x = {.at = at};
     while (of_word(at[x.n])) x.n++;
     size_t head = at[0] == 'v' ? 1 : 2;
-    if (!strchr("pvs", at[0]) || x.n <= head || (head == 2 && at[1] != '_')) return x;
+    if (!strchr("pvso", at[0]) || x.n <= head || (head == 2 && at[1] != '_')) return x;
     for (size_t i = head; i < x.n; i++)
         if (!isdigit((unsigned char)at[i])) return x;
     x.kind = at[0];
@@ -89,6 +90,7 @@ static const char *kept(struct cuda *c, struct text *t) {
  * that the host turns. */
 static bool from_host(const struct cuda *c, const struct given *x) {
     if (x->kind == 'p') return !c->inside[x->number];
+    if (x->kind == 'o') return true;
     const int *list = x->kind == 'v' ? c->scope : c->turning;
     int n = x->kind == 'v' ? c->nscope : c->nturning;
     for (int k = 0; k < n; k++)
@@ -101,8 +103,11 @@ static const char *parameters(struct cuda *c, const struct given *list, int n) {
     int given = 0;
     for (int k = 0; k < n; k++) {
         if (!from_host(c, &list[k])) continue;
-        text_printf(&t, "%s%s%c%s%d", given++ ? ", " : "",
-                    list[k].kind == 'p' ? "unsigned char *const " : "const int64_t ", list[k].kind,
+        const char *type = list[k].kind == 'p' ? "unsigned char *const" : "const int64_t";
+        if (list[k].kind == 'o')
+            type = arena_printf(&c->g.arena, "const __grid_constant__ %s",
+                                cuda_object_type(c, list[k].number));
+        text_printf(&t, "%s%s %c%s%d", given++ ? ", " : "", type, list[k].kind,
                     list[k].kind == 'v' ? "" : "_", k);
     }
     return kept(c, &t);

@@ -17,10 +17,22 @@ struct kernel_use {
     int64_t shares;           /* bytes of them that the roles are to have, where each says so; 0 */
 };
 
-/* What a kernel is given: a place ('p'), a variable or size ('v'), a slot ('s') of this number. */
+/* What a kernel is given: a place ('p'), a variable or size ('v'), a slot ('s'), an object of a state ('o') of this number. */
 struct given {
     char kind;
     int number;
+};
+
+/* An object of a state that the host makes before a launch, and what its fields are there. */
+struct made {
+    int state;
+    const char *values; /* arguments of the configure's function, each with a comma before it */
+};
+
+/* An issue that completes at a token with an object, and the push of that token; NULL: it cannot be told. */
+struct landing {
+    const struct issue_node *issue;
+    const struct signal *push;
 };
 
 struct cuda {
@@ -41,6 +53,10 @@ struct cuda {
     int64_t budget;      /* of the kernel that is written: bytes of registers that all its roles are to have; 0: not all of them say so */
     int64_t *object;     /* [nsyncs] where its objects stand */
     int64_t *left;       /* [nsyncs] tokens that were pushed and not popped */
+    struct made *made;
+    int nmade, cap_made;
+    struct landing *landing; /* of the kernel that is written */
+    int nlandings, cap_landings;
     int *scope, nscope, cap_scope; /* variables of the host's loops */
     int *turning, nturning;        /* homes whose slots the host turns */
     bool *alone;         /* [nplaces] has bytes of its own, which are zero before all nodes of a section */
@@ -89,6 +105,16 @@ int64_t cuda_find_objects(struct cuda *, const struct node *, int n, int64_t at)
 void cuda_begin_objects(struct cuda *);
 void cuda_begin_phases(struct cuda *);
 void cuda_signal(struct cgen *, const struct signal *, bool pop);
+
+const char *cuda_object(struct cgen *, const struct signal *); /* the address of the channel's object, as text */
+
+/* ---- objects.c ---- */
+void cuda_find_landings(struct cuda *, const struct node *, int n);
+int cuda_handles(struct cgen *, const struct issue_node *, struct c_handle *);
+const char *cuda_object_type(struct cuda *, int object); /* of c.made[], in both parts */
+void cuda_declare_states(struct cuda *, struct text *);   /* their types */
+void cuda_write_configures(struct cuda *, struct text *); /* for the host: types, and a function for each configure */
+void cuda_make_object(struct cuda *, int object);         /* as o_N, before a launch */
 
 /* One node, or several that follow each other, as a kernel and its launch. */
 void cuda_kernel(struct cuda *, const struct node *, int n);

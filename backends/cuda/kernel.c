@@ -132,6 +132,7 @@ const struct c_dialect cuda_dialect = {.language = LANGUAGE_CUDA,
                                        .mine = cuda_mine,
                                        .turned = turned,
                                        .signal = cuda_signal,
+                                       .handles = cuda_handles,
                                        .rolled = "#pragma unroll 1"};
 
 /* ---- the kernel ---- */
@@ -308,6 +309,7 @@ static void launch(struct cuda *c, const char *name, const struct given *given, 
         if (given[k].kind == 'p')
             c_line(g, "uint64_t p_%d = d.base + %lld; /* %s */", given[k].number,
                    (long long)c->home[given[k].number], g->schedule->place[given[k].number].name);
+        if (given[k].kind == 'o') cuda_make_object(c, given[k].number);
         text_printf(&t, "%s(void *)&%c%s%d", k ? ", " : "", given[k].kind,
                     given[k].kind == 'v' ? "" : "_", given[k].number);
     }
@@ -339,6 +341,7 @@ void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     int64_t shared = cuda_find_objects(c, node, n, cuda_declare_shared(c));
     cuda_begin_objects(c);
     cuda_find_roles(c, node, n);
+    cuda_find_landings(c, node, n);
     if (c->nroles)
         threads = roles(c, node, n, threads);
     else

@@ -187,6 +187,11 @@ static const char *channel_text(struct cgen *g, const struct signal *s) {
                         g->schedule->place[place].slots);
 }
 
+const char *cuda_object(struct cgen *g, const struct signal *s) {
+    return arena_printf(&g->arena, "y_%d + (int)(%s) * %lld", s->sync, channel_text(g, s),
+                        (long long)g->machine->sync[s->sync].size);
+}
+
 void cuda_signal(struct cgen *g, const struct signal *signal, bool pop) {
     const struct sync *s = &g->machine->sync[signal->sync];
     const struct emit *emit = pop ? s->pop_emit : s->push_emit;

@@ -249,6 +249,7 @@ static const char *device_part(struct cuda *c, struct arena *a) {
                 g->interface->name, g->machine->name);
     text_printf(&t, "%s\n%s\n%s\n%s\n", cuda_device_text, c_support_integers, c_support,
                 emit_prelude(&g->arena, g->machine, LANGUAGE_CUDA));
+    cuda_declare_states(c, &t);
     text_append(&t, g->emits.at ? g->emits.at : "", g->emits.n);
     text_printf(&t, "#line %d \"%s.cu\"\n", lines_of(t.at) + 2, g->interface->name);
     text_append(&t, c->kernels.at ? c->kernels.at : "", c->kernels.n);
@@ -278,6 +279,7 @@ static const char *host_part(struct cuda *c, struct arena *a, const char *folder
     else
         text_printf(&t, "#define %s_ptx 0 /* for later devices: there is none */\n", name);
     text_printf(&t, "%s%s%s\n", cuda_host_text, cuda_graph_text, closing_text);
+    cuda_write_configures(c, &t);
     text_append(&t, g->code.at ? g->code.at : "", g->code.n);
     text_printf(&t, "double %s_device_seconds(void) { return isamap_driver.seconds; }\n", name);
     text_printf(&t,

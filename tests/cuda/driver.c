@@ -183,7 +183,7 @@ static int start(void *function, unsigned x, unsigned y, unsigned z, unsigned th
 }
 
 /* ---- graphs: what a stream was given while it was recorded ---- */
-enum { MOST_ARGUMENTS = 64 };
+enum { MOST_ARGUMENTS = 512 }; /* words of 8 bytes */
 struct recorded {
     void *function; /* NULL: bytes are set */
     unsigned x, y, z, threads, shared;
@@ -282,7 +282,42 @@ int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned 
         return 1;
     const int *n = dlsym(library, name);
     free(name);
-    for (int k = 0; n && k < *n && k < MOST_ARGUMENTS; k++) memcpy(&r.value[k], argument[k], 8);
+    for (int k = 0, at = 0; n && n[k] && at + n[k] <= MOST_ARGUMENTS; at += n[k++])
+        memcpy(&r.value[at], argument[k], (size_t)n[k] * 8);
     if (!n || recording) return n ? note(&r) : 1;
     return start(function, x, y, z, threads, shared, r.value);
+}
+
+/* What a tensor map says, as tests/cuda/emulate.h reads it; refused as the driver's manual says. */
+struct map {
+    uint64_t mark, base, dim[2], pitch;
+    uint32_t size, box[2], swizzle;
+};
+
+int cuTensorMapEncodeTiled(void *out, int type, uint32_t rank, void *base, const uint64_t *dim,
+                           const uint64_t *pitch, const uint32_t *box, const uint32_t *step,
+                           int interleave, int swizzle, int promotion, int fill) {
+    static const uint32_t size[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+    const char *file = getenv("ISAMAP_EMULATED_MAPS");
+    FILE *f = file ? fopen(file, "a") : NULL;
+    if (f && rank == 2)
+        fprintf(f, "type %d dims %llu %llu pitch %llu box %u %u swizzle %d\n", type,
+                (unsigned long long)dim[0], (unsigned long long)dim[1],
+                (unsigned long long)pitch[0], box[0], box[1], swizzle);
+    if (f) fclose(f);
+    if ((uintptr_t)out % 64 || type < 0 || type > 9 || rank != 2 || (uintptr_t)base % 16 ||
+        interleave || swizzle < 0 || swizzle > 3 || promotion < 0 || promotion > 3 || fill)
+        return 1;
+    struct map m = {0x54454e534f52, (uint64_t)(uintptr_t)base, {dim[0], dim[1]}, pitch[0],
+                    size[type],     {box[0], box[1]},          (uint32_t)swizzle};
+    for (int k = 0; k < 2; k++)
+        if (!dim[k] || dim[k] > UINT64_C(1) << 32 || !box[k] || box[k] > 256 || step[k] != 1)
+            return 1;
+    uint64_t row = (uint64_t)box[0] * m.size;
+    if (pitch[0] % 16 || pitch[0] >= UINT64_C(1) << 40 || pitch[0] < dim[0] * m.size || row % 16 ||
+        (swizzle && row > (UINT64_C(16) << swizzle)))
+        return 1;
+    memset(out, 0, 128);
+    memcpy(out, &m, sizeof m);
+    return 0;
 }

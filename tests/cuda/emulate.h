@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 #include <math.h>
 #include <ucontext.h>
@@ -14,6 +15,7 @@
 #define __shared__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 
 struct emulated_three {
@@ -185,6 +187,14 @@ extern "C" void emulated_launch(void (*kernel)(const int64_t *), unsigned x, uns
     }
 }
 
+/* Argument k of a kernel, of which each takes so many words. */
+template <class T> static std::remove_const_t<T> emulated_argument(const int64_t *a, const int *words, int k) {
+    std::remove_const_t<T> x;
+    for (int i = 0; i < k; i++) a += words[i];
+    memcpy(&x, a, sizeof x);
+    return x;
+}
+
 static size_t __cvta_generic_to_shared(const void *p) {
     return (size_t)((const unsigned char *)p - isamap_shared);
 }
@@ -300,6 +310,19 @@ struct emulated_barrier {
     uint16_t expected, missing, phase, seen;
 };
 
+/* Of each barrier: bytes that are expected in this phase, and copies of boxes under way. */
+struct emulated_map { /* as driver.c writes it */
+    uint64_t mark, base, dim[2], pitch;
+    uint32_t size, box[2], swizzle;
+};
+struct emulated_box {
+    const emulated_map *map;
+    uint64_t to;
+    int32_t at[2];
+};
+static int64_t emulated_bytes[MOST_SHARED / 8];
+static std::vector<emulated_box> emulated_boxes[MOST_SHARED / 8];
+
 static void emulated_begin_barrier(uint64_t at, unsigned arrivals) {
     *(emulated_barrier *)emulated_shared(at, 8) = {(uint16_t)arrivals, (uint16_t)arrivals, 0, 0};
     for (unsigned k = 0; k < emulated.nbarriers; k++)
@@ -308,13 +331,66 @@ static void emulated_begin_barrier(uint64_t at, unsigned arrivals) {
     emulated.barrier[emulated.nbarriers++] = at;
 }
 
-static void emulated_arrive(uint64_t at) {
+static void emulated_pass(uint64_t at) {
     emulated_barrier *b = (emulated_barrier *)emulated_shared(at, 8);
-    if (!b->missing) emulated_fail("too many arrive at a barrier");
-    if (--b->missing) return;
+    if (b->missing || emulated_bytes[at / 8]) return;
+    if (!emulated_boxes[at / 8].empty()) emulated_fail("a barrier is passed while copies to it are under way");
     b->missing = b->expected;
     b->phase++;
     if ((uint16_t)(b->phase - b->seen) > 1) emulated_fail("a barrier is passed again before anybody has seen that");
+}
+
+static void emulated_arrive(uint64_t at) {
+    emulated_barrier *b = (emulated_barrier *)emulated_shared(at, 8);
+    if (!b->missing) emulated_fail("too many arrive at a barrier");
+    b->missing--;
+    emulated_pass(at);
+}
+
+/* A box of the array that the map names, zeros beyond its edges; pieces of 16 bytes change places by the number of the row. */
+static void emulated_write_box(const emulated_box *x) {
+    const emulated_map *m = x->map;
+    uint64_t row = m->box[0] * m->size, span = UINT64_C(16) << m->swizzle;
+    if (m->swizzle && row != span) emulated_fail("a box whose rows are shorter than the swizzle");
+    for (uint32_t r = 0; r < m->box[1]; r++)
+        for (uint64_t e = 0; e < m->box[0]; e++) {
+            int64_t c = x->at[0] + (int64_t)e, i = x->at[1] + (int64_t)r;
+            uint64_t to = x->to + r * row + e * m->size;
+            if (m->swizzle) to ^= to >> 3 & (span - 16);
+            bool inside = c >= 0 && i >= 0 && c < (int64_t)m->dim[0] && i < (int64_t)m->dim[1];
+            if (inside)
+                memcpy(emulated_shared(to, m->size), (const unsigned char *)m->base + i * m->pitch + c * m->size, m->size);
+            else
+                memset(emulated_shared(to, m->size), 0, m->size);
+        }
+}
+
+/* They are made as late as they may be: when somebody waits for nothing but them. */
+static void emulated_finish_boxes(uint64_t at) {
+    emulated_barrier *b = (emulated_barrier *)emulated_shared(at, 8);
+    if (b->missing || emulated_boxes[at / 8].empty()) return;
+    for (const emulated_box &x : emulated_boxes[at / 8]) {
+        emulated_write_box(&x);
+        emulated_bytes[at / 8] -= (int64_t)x.map->box[0] * x.map->box[1] * x.map->size;
+    }
+    emulated_boxes[at / 8].clear();
+    if (emulated_bytes[at / 8] < 0) emulated_fail("more bytes come to a barrier than it expects");
+    if (emulated_bytes[at / 8] > 0) emulated_fail("a barrier expects more bytes than come");
+    emulated_pass(at);
+}
+
+static void emulated_tensor(emulated_operand *o) {
+    emulated_box x = {(const emulated_map *)o[1].in, o[0].in, {(int32_t)o[2].in, (int32_t)o[3].in}};
+    if ((uint64_t)x.map % 64 || x.map->mark != 0x54454e534f52) emulated_fail("no tensor map");
+    if (x.to % (x.map->swizzle ? UINT64_C(128) << x.map->swizzle : 128)) emulated_fail("a box at a wrong address of shared memory");
+    if (o[4].in % 8) emulated_fail("a wrong address of shared memory");
+    emulated_boxes[o[4].in / 8].push_back(x);
+}
+
+static void emulated_expect(uint64_t at, uint32_t bytes) {
+    emulated_barrier *b = (emulated_barrier *)emulated_shared(at, 8);
+    if (!b->missing) emulated_fail("bytes are expected when all have arrived");
+    emulated_bytes[at / 8] += bytes;
 }
 
 static void emulated_end_barriers() {
@@ -322,6 +398,8 @@ static void emulated_end_barriers() {
         const emulated_barrier *b = (const emulated_barrier *)emulated_shared(emulated.barrier[k], 8);
         if (b->phase != b->seen || b->missing != b->expected)
             emulated_fail("a kernel leaves a token behind");
+        if (emulated_bytes[emulated.barrier[k] / 8] || !emulated_boxes[emulated.barrier[k] / 8].empty())
+            emulated_fail("a kernel leaves copies behind");
     }
     emulated.nbarriers = 0;
 }
@@ -343,6 +421,7 @@ static void emulated_copied(uint64_t at) {
 
 static void emulated_test_wait(emulated_operand *o) {
     emulated_barrier *b = (emulated_barrier *)emulated_shared(o[1].in, 8);
+    emulated_finish_boxes(o[1].in);
     uint32_t done = (b->phase & 1) != (uint32_t)o[2].in;
     memcpy(o[0].out, &done, 4);
     emulated.moved = emulated.moved || done;
@@ -455,6 +534,10 @@ template <class... T> static void emulated_asm(const char *text, T... operand) {
         emulated_mma(k, a, b, o);
     else if (is("ldmatrix.sync.aligned.m8n8.x4.shared.b16 ") || is("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "))
         emulated_ldmatrix(is(".trans."), o);
+    else if (is("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"))
+        emulated_tensor(o);
+    else if (is("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 "))
+        emulated_expect(o[0].in, (uint32_t)o[1].in);
     else if (is("mbarrier.init.shared.b64 "))
         emulated_begin_barrier(o[0].in, (unsigned)o[1].in);
     else if (is("cp.async.mbarrier.arrive.noinc.shared.b64 "))

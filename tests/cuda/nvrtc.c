@@ -68,23 +68,40 @@ static const char *rewrite_asm(const char *at, FILE *out) {
     return end + 1;
 }
 
+/* The type of a parameter: all but its name. */
+enum { MOST_ARGUMENTS = 64 };
+struct argument {
+    const char *type;
+    int n;
+};
+
+static int find_arguments(const char *at, const char *end, struct argument *out) {
+    int count = 0;
+    while (at < end && count < MOST_ARGUMENTS) {
+        const char *comma = memchr(at, ',', (size_t)(end - at)), *name = comma ? comma : end;
+        while (name[-1] != ' ') name--;
+        out[count++] = (struct argument){at, (int)(name - at)};
+        at = comma ? comma + 1 : end;
+    }
+    return count;
+}
+
 /* A kernel that takes its arguments from an array, beside each kernel. */
 static void wrap_kernels(const char *text, FILE *out) {
     static const char head[] = "__global__ void __launch_bounds__(";
     for (const char *at = text; (at = strstr(at, head));) {
         at = strchr(at + sizeof head, ')') + 2;
         const char *open = strchr(at, '('), *close = strchr(open, ')');
-        int arguments = close > open + 1;
-        for (const char *c = open; c < close; c++) arguments += *c == ',';
-        fprintf(out, "extern \"C\" const int arguments_%.*s = %d;\n", (int)(open - at), at,
-                arguments);
-        fprintf(out, "extern \"C\" void emulated_%.*s(const int64_t *a) { (void)a; %.*s(",
+        struct argument argument[MOST_ARGUMENTS];
+        int n = close > open + 1 ? find_arguments(open + 1, close, argument) : 0;
+        fprintf(out, "extern \"C\" const int arguments_%.*s[] = {", (int)(open - at), at);
+        for (int k = 0; k < n; k++)
+            fprintf(out, "sizeof(%.*s) / 8, ", argument[k].n, argument[k].type);
+        fprintf(out, "0};\nextern \"C\" void emulated_%.*s(const int64_t *a) { (void)a; %.*s(",
                 (int)(open - at), at, (int)(open - at), at);
-        for (int k = 0; k < arguments; k++, open = strchr(open + 1, ','))
-            fprintf(out, "%s%sa[%d]", k ? ", " : "",
-                    !strncmp(open + 1 + (open[1] == ' '), "unsigned char", 13) ? "(unsigned char *)"
-                                                                               : "",
-                    k);
+        for (int k = 0; k < n; k++)
+            fprintf(out, "%semulated_argument<%.*s>(a, arguments_%.*s, %d)", k ? ", " : "",
+                    argument[k].n, argument[k].type, (int)(open - at), at, k);
         fprintf(out, "); }\n");
     }
 }
@@ -122,7 +139,8 @@ int nvrtcCompileProgram(void *p, int n, const char *const *option) {
     fprintf(out, "extern \"C\" const char emulated_target[] = \"%s\";\n", x->target);
     fclose(out);
     snprintf(command, sizeof command,
-             "c++ -std=c++17 -O0 -w -ffp-contract=off -fwrapv -fno-strict-aliasing -shared -fPIC "
+             "c++ -std=c++17 -O0 -w -Wno-psabi -ffp-contract=off -fwrapv -fno-strict-aliasing "
+             "-shared -fPIC "
              "-include "
              "'%s/emulate.h' '%s/code.cpp' -o '%s/code.so' >&2",
              getenv("ISAMAP_EMULATE"), folder, folder);

@@ -1,0 +1,287 @@
+/* What an issue is given besides its operands: the object in shared memory of the token at which it
+ * completes, and states that the host makes of addresses before a launch (machine format, "State"):
+ * these are parameters of the kernel. */
+#include "backends/cuda/cuda_int.h"
+
+#include <string.h>
+
+/* ---- at which token an issue completes ---- */
+
+/* Nodes behind an issue in its body; around it, those behind the body's loop. */
+struct behind {
+    const struct node *node, *rest; /* the body; what is behind the issue or the loop */
+    int n, nrest;
+    const struct behind *out;
+};
+
+static const struct signal *push_of(const struct signals *s, int sync) {
+    for (int k = 0; s && k < s->npushes; k++)
+        if (s->push[k].sync == sync) return &s->push[k];
+    return NULL;
+}
+
+static bool pushes(const struct node *node, int n, int sync) {
+    for (int i = 0; i < n; i++)
+        if (push_of(node_signals(&node[i]), sync) ||
+            (node[i].kind == NODE_LOOP && pushes(node[i].loop->body, node[i].loop->nbody, sync)))
+            return true;
+    return false;
+}
+
+static bool turns(const struct node *node, int n, int place) {
+    for (int i = 0; i < n; i++)
+        if ((node[i].kind == NODE_ROTATE && node[i].rotate == place) ||
+            (node[i].kind == NODE_LOOP && turns(node[i].loop->body, node[i].loop->nbody, place)))
+            return true;
+    return false;
+}
+
+/* The next push of the sync in program order, where its channel is the one that it has at the
+ * issue; NULL: that cannot be told. */
+static const struct signal *next_push(const struct behind *b, int sync) {
+    for (const struct behind *at = b; at; at = at->out) {
+        for (int i = 0; i < at->nrest; i++) {
+            const struct signal *s = push_of(node_signals(&at->rest[i]), sync);
+            if (!s && at->rest[i].kind == NODE_LOOP &&
+                pushes(at->rest[i].loop->body, at->rest[i].loop->nbody, sync))
+                return NULL;
+            if (!s) continue;
+            for (const struct behind *in = b; s->rotating; in = in->out) {
+                if (turns(in->rest, in == at ? i : in->nrest, s->rotating - 1)) return NULL;
+                if (in == at) break;
+            }
+            return s;
+        }
+        if (at->out && pushes(at->node, at->n, sync)) return NULL; /* the next turn's comes first */
+    }
+    return NULL;
+}
+
+static void land(struct cuda *c, const struct node *node, int n, const struct behind *out) {
+    for (int i = 0; i < n; i++) {
+        struct behind here = {node, &node[i + 1], n, n - i - 1, out};
+        if (node[i].kind == NODE_LOOP) land(c, node[i].loop->body, node[i].loop->nbody, &here);
+        if (node[i].kind != NODE_ISSUE) continue;
+        int sync = c->g.machine->instr[node[i].issue->instr].completes;
+        if (sync < 0 || c->g.machine->sync[sync].memory < 0) continue;
+        const struct signal *own = push_of(&node[i].issue->signals, sync);
+        GROW(&c->g.arena, c->landing, c->nlandings, c->cap_landings);
+        c->landing[c->nlandings++] =
+            (struct landing){node[i].issue, own ? own : next_push(&here, sync)};
+    }
+}
+
+void cuda_find_landings(struct cuda *c, const struct node *node, int n) {
+    c->nlandings = 0;
+    land(c, node, n, NULL);
+}
+
+static const struct signal *landing_of(const struct cuda *c, const struct issue_node *n) {
+    for (int k = 0; k < c->nlandings; k++)
+        if (c->landing[k].issue == n) return c->landing[k].push;
+    return NULL;
+}
+
+/* ---- states ---- */
+static const char *c_state(struct cuda *c, int state) {
+    return c_identifier(&c->g.arena, c->g.machine->state[state].id);
+}
+
+const char *cuda_object_type(struct cuda *c, int object) {
+    return arena_printf(&c->g.arena, "struct state_%s", c_state(c, c->made[object].state));
+}
+
+static int configure_of(const struct cuda *c, int state) {
+    const struct machine *m = c->g.machine;
+    for (int k = 0; k < m->nconfigures; k++)
+        if (m->configure[k].at_launch && m->configure[k].nsets == 1 &&
+            m->configure[k].sets[0] == state)
+            return k;
+    return -1;
+}
+
+static const struct emit *host_emit(const struct configure *c) {
+    for (int k = 0; k < c->nemits; k++)
+        if (c->emit[k].language == LANGUAGE_C) return &c->emit[k];
+    return NULL;
+}
+
+/* Before the issue's own body is written: the value as the host has it, which knows sizes and the
+ * variables of its own loops. */
+static bool hosts_know(const struct cuda *c, const struct sx *x) {
+    for (int v = 0; v < c->g.schedule->nvars; v++) {
+        int k = 0;
+        while (k < c->nscope && c->scope[k] != v) k++;
+        if (k == c->nscope && !c->g.var[v].is && sx_uses(x, v)) return false;
+    }
+    return true;
+}
+
+static bool known_to_host(const struct cuda *c, const struct issue_node *n) {
+    const struct instr *in = &c->g.machine->instr[n->instr];
+    for (int i = 0; i < in->nranged; i++)
+        if (!hosts_know(c, n->size[i])) return false;
+    for (int i = 0; i < in->nstride_names; i++)
+        if (!hosts_know(c, n->stride[i])) return false;
+    return true;
+}
+
+/* base(A): where the operand's array begins. */
+static const char *field_text(struct cuda *c, const struct issue_node *n, const struct mexpr *e) {
+    const struct instr *in = &c->g.machine->instr[n->instr];
+    if (e->kind != MEXPR_CALL || strcmp(e->name, "base")) return c_value(&c->g, n, e);
+    for (int o = 0; o < in->noperands && e->nargs == 1; o++) {
+        int place = n->arg[o].place;
+        if (e->arg[0]->kind != MEXPR_NAME || strcmp(e->arg[0]->name, in->operand[o].buffer) ||
+            place < 0 || c->g.schedule->place[place].keep == KEEP_LOCAL)
+            continue;
+        return arena_printf(&c->g.arena, "(int64_t)d.base + %lld", (long long)c->home[place]);
+    }
+    return NULL;
+}
+
+static int made(struct cuda *c, int state, const char *values) {
+    for (int k = 0; k < c->nmade; k++)
+        if (c->made[k].state == state && !strcmp(c->made[k].values, values)) return k;
+    GROW(&c->g.arena, c->made, c->nmade, c->cap_made);
+    c->made[c->nmade] = (struct made){state, values};
+    return c->nmade++;
+}
+
+/* The object with the values that the issue needs; -1 after reporting. */
+static int object_of(struct cuda *c, const struct issue_node *n, const struct need *need) {
+    const struct instr *in = &c->g.machine->instr[n->instr];
+    const struct state *s = &c->g.machine->state[need->state];
+    int configure = configure_of(c, need->state);
+    if (s->size < 1 || configure < 0 || !host_emit(&c->g.machine->configure[configure])) {
+        c_error(&c->g,
+                "state '%s' of '%s' is made of addresses, expected its size and a configure "
+                "at=\"launch\" with an emit as \"c\"",
+                s->id, in->id);
+        return -1;
+    }
+    const char *values = "";
+    for (int f = 0; f < need->nvalues; f++) {
+        const char *value = known_to_host(c, n) ? field_text(c, n, need->value[f]) : NULL;
+        if (!value) {
+            c_error(
+                &c->g,
+                "field '%s' of state '%s', which '%s' needs, is not known to the host, expected "
+                "base, dim, sizes and strides that stand outside of kernels",
+                s->field[f], s->id, in->id);
+            return -1;
+        }
+        values = arena_printf(&c->g.arena, "%s, %s", values, value);
+    }
+    return made(c, need->state, values);
+}
+
+/* ---- what the issue is given ---- */
+int cuda_handles(struct cgen *g, const struct issue_node *n, struct c_handle *out) {
+    struct cuda *c = g->user;
+    const struct instr *in = &g->machine->instr[n->instr];
+    int count = 0, sync = in->completes;
+    if (sync >= 0 && g->machine->sync[sync].memory >= 0) {
+        const struct signal *push = landing_of(c, n);
+        if (!push) {
+            c_error(g, "at which token of '%s' '%s' completes cannot be said in CUDA C",
+                    g->machine->sync[sync].id, in->id);
+            return -1;
+        }
+        out[count++] = (struct c_handle){"unsigned char *", "bar", cuda_object(g, push)};
+    }
+    for (int k = 0; k < in->nneeds; k++) {
+        int state = in->need[k].state;
+        if (!state_from_addresses(g->machine, state)) continue;
+        int object = count < MAX_HANDLES ? object_of(c, n, &in->need[k]) : -1;
+        if (object < 0) return -1;
+        out[count++] =
+            (struct c_handle){arena_printf(&g->arena, "const struct state_%s *", c_state(c, state)),
+                              c_state(c, state), arena_printf(&g->arena, "&o_%d", object)};
+    }
+    return count;
+}
+
+/* ---- their texts ---- */
+static bool used(const struct cuda *c, int state) {
+    for (int k = 0; k < c->nmade; k++)
+        if (c->made[k].state == state) return true;
+    return false;
+}
+
+void cuda_declare_states(struct cuda *c, struct text *t) {
+    for (int s = 0; s < c->g.machine->nstates; s++)
+        if (used(c, s))
+            text_printf(t,
+                        "struct state_%s { __attribute__((aligned(%lld))) unsigned char at[%lld]; "
+                        "};\n",
+                        c_state(c, s), (long long)c->g.machine->state[s].align,
+                        (long long)c->g.machine->state[s].size);
+}
+
+/* ${STATE.FIELD} in a configure's text is a parameter of its function. */
+struct fields {
+    struct arena *arena;
+    const struct state *state;
+};
+
+static const char *field_parameter(void *user, const struct mexpr *whole,
+                                   const struct mexpr *missing) {
+    const struct fields *x = user;
+    (void)missing;
+    for (int f = 0; f < x->state->nfields && whole->kind == MEXPR_FIELD; f++)
+        if (!strcmp(whole->name, x->state->id) && !strcmp(whole->field, x->state->field[f]))
+            return arena_printf(x->arena, "isamap_f%d", f);
+    return NULL;
+}
+
+/* Its library is looked for when a program first runs, as the driver is. */
+static void write_library(struct text *t, const char *id, const char *library) {
+    text_printf(t,
+                "static void *library_%s(const char *name) {\n"
+                "  static void *library;\n"
+                "  if (!library) library = dlopen(\"lib%s.so.1\", RTLD_NOW | RTLD_LOCAL);\n"
+                "  if (!library) library = dlopen(\"lib%s.so\", RTLD_NOW | RTLD_LOCAL);\n"
+                "  return library ? dlsym(library, name) : 0;\n"
+                "}\n",
+                id, library, library);
+}
+
+static void write_configure(struct cuda *c, struct text *t, int state) {
+    struct cgen *g = &c->g;
+    const struct state *s = &g->machine->state[state];
+    const struct configure *x = &g->machine->configure[configure_of(c, state)];
+    const struct emit *emit = host_emit(x);
+    const char *id = c_identifier(&g->arena, x->id);
+    struct fields fields = {&g->arena, s};
+    const char *body =
+        emit_expand(&g->arena, g->machine, NULL, emit, field_parameter, &fields, g->diags);
+    g->failed = g->failed || !body;
+    if (!body) return;
+    if (emit->library) write_library(t, id, emit->library);
+    text_printf(t, "static int configure_%s(struct state_%s *%s", id, c_state(c, state),
+                c_state(c, state));
+    for (int f = 0; f < s->nfields; f++) text_printf(t, ", int64_t isamap_f%d", f);
+    text_printf(t, ") {\n  void *(*const function)(const char *) = %s%s;\n  (void)function;\n",
+                emit->library ? "library_" : "", emit->library ? id : "0");
+    for (int f = 0; f < s->nfields; f++) text_printf(t, "  (void)isamap_f%d;\n", f);
+    text_printf(t, "#line %d \"%s\"\n%s\n}\n", emit->at.line > 0 ? emit->at.line : 1, emit->at.file,
+                body);
+}
+
+void cuda_write_configures(struct cuda *c, struct text *t) {
+    cuda_declare_states(c, t);
+    for (int s = 0; s < c->g.machine->nstates; s++)
+        if (used(c, s)) write_configure(c, t, s);
+}
+
+void cuda_make_object(struct cuda *c, int object) {
+    const struct made *x = &c->made[object];
+    const struct machine *m = c->g.machine;
+    c_line(&c->g, "struct state_%s o_%d;", c_state(c, x->state), object);
+    c_line(&c->g,
+           "if (!d.failed) isamap_check_of(&d, configure_%s(&o_%d%s), \"the driver does not make "
+           "state \", \"%s\");",
+           c_identifier(&c->g.arena, m->configure[configure_of(c, x->state)].id), object, x->values,
+           m->state[x->state].id);
+}

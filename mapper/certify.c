@@ -109,6 +109,12 @@ static bool twin_agrees(const struct proof *f, int o, const struct access *needl
     return true;
 }
 
+/* Of the buffer that is overwritten in place nothing is read through another operand. */
+static bool is_overwritten(const struct proof *f, int read) {
+    int over = f->m->operand[f->needle->dst].read;
+    return over >= 0 && read >= 0 && f->site.s->read[over].buffer == f->site.s->read[read].buffer;
+}
+
 /* The read of the needle's node under the mapping is the haystack's node. */
 static bool reads_agree(const struct proof *f, const struct term_node *n,
                         const struct term_node *h) {
@@ -118,15 +124,19 @@ static bool reads_agree(const struct proof *f, const struct term_node *n,
     if (mo->role == OPERAND_IMM)
         return h->constant && node_type_fits(n, h) && value_equal(n->type, mo->imm, h->value);
     if (h->code != OP_READ || !types_fit(f, n->type, h->type)) return false;
+    if (!n->acc && !h->acc && is_overwritten(f, h->read)) return false;
     const struct access *own = n->acc ? NULL : &f->needle->program->stmt[0].read[n->read];
     if (own && f->needle->twins >> o & 1 &&
         !access_same(f->needle->program, own, f->needle->access[o]))
         return !h->acc && mo->role == OPERAND_READ &&
                twin_agrees(f, o, own, &f->site.s->read[mo->read], &f->site.s->read[h->read]);
+    const struct access *read = f->site.s->read;
     if (!n->acc)
         return !h->acc && mo->role == OPERAND_READ &&
-               access_same(f->p, &f->site.s->read[mo->read], &f->site.s->read[h->read]);
-    if (mo->read != h->read) return false;
+               access_same(f->p, &read[mo->read], &read[h->read]);
+    if (mo->read != h->read &&
+        (mo->read < 0 || h->read < 0 || !access_same(f->p, &read[mo->read], &read[h->read])))
+        return false;
     return h->acc || may_overwrite(&f->site, f->machine, f->needle, h->read);
 }
 

@@ -111,7 +111,8 @@ enum in_place read_in_place(const struct site *site, int r) {
     if (a->has_fill || p->buffer[a->buffer].type != p->buffer[s->dst.buffer].type)
         return IN_PLACE_NEVER;
     for (int k = 0; k < s->nreads; k++)
-        if (k != r && s->read[k].buffer == a->buffer) return IN_PLACE_NEVER;
+        if (s->read[k].buffer == a->buffer && !access_same(p, &s->read[k], a))
+            return IN_PLACE_NEVER;
     if (same_index(p, a, &s->dst) && buffer_dead_after(p, a->buffer, site->stmt))
         return IN_PLACE_HOME;
     return walks_alike(p, s, a) ? IN_PLACE_COPY : IN_PLACE_NEVER;
@@ -197,6 +198,26 @@ static bool bind_twin(struct matcher *m, struct pair at) {
     return true;
 }
 
+/* What an operand is bound to already is this node, or another read of the same elements. */
+static bool same_place(const struct matcher *m, const struct bound *b, const struct term_node *h,
+                       int cut) {
+    const struct stmt *s = m->site->s;
+    if (b->node >= 0 || cut >= 0) return b->node == cut;
+    if (b->read < 0 || h->read < 0) return b->read == h->read;
+    return access_same(m->site->program, &s->read[b->read], &s->read[h->read]);
+}
+
+/* The needle reads what it overwrites in as many places as the statement reads the buffer of this
+ * read: none is left that would read it afterwards. */
+static bool overwrites_all(const struct matcher *m, int read) {
+    const struct stmt *s = m->site->s;
+    int reads = 0, places = 0;
+    for (int k = 0; k < s->nreads; k++) reads += s->read[k].buffer == s->read[read].buffer;
+    for (int k = 0; k < m->needle->term.n; k++)
+        places += m->needle->term.at[k].code == OP_READ && m->needle->term.at[k].acc;
+    return reads == places;
+}
+
 /* The needle reads what it overwrites. */
 static bool bind_acc(struct matcher *m, struct pair at) {
     const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];
@@ -207,8 +228,11 @@ static bool bind_acc(struct matcher *m, struct pair at) {
                 h->constant || node_axes(&m->site->term, at.hay) != m->site->s->axes))
         return fail(m, FAILURE_OPERATION, at), false;
     if (!cut && !h->acc &&
-        (m->site->term.accumulates || !may_overwrite(m->site, m->machine, m->needle, h->read)))
+        (m->site->term.accumulates || !overwrites_all(m, h->read) ||
+         !may_overwrite(m->site, m->machine, m->needle, h->read)))
         return fail(m, m->site->term.accumulates ? FAILURE_OPERATION : FAILURE_LIVE_OUT, at), false;
+    if ((b->read >= 0 || b->node >= 0) && !same_place(m, b, h, cut ? at.hay : -1))
+        return fail(m, FAILURE_OPERATION, at), false;
     *b = (struct bound){.kind = BOUND_DST, .read = h->read, .node = cut ? at.hay : -1};
     return true;
 }

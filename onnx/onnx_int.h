@@ -278,6 +278,7 @@ bool standard_domain(const char *domain);
     X(Squeeze, 1, 2, squeeze) X(Unsqueeze, 1, 2, unsqueeze) \
     X(Transpose, 1, 1, transpose) X(Concat, 1, -1, concat) X(Pad, 1, 4, pad) \
     X(Softmax, 1, 1, softmax) X(LogSoftmax, 1, 1, log_softmax) X(Clip, 1, 3, clip) \
+    X(HardSigmoid, 1, 1, hard_sigmoid) \
     X(BatchNormalization, 5, 5, batch_normalization) \
     X(ReduceSum, 1, 2, reduce_sum) X(ReduceMean, 1, 2, reduce_mean) \
     X(ReduceMax, 1, 2, reduce_max) X(ReduceMin, 1, 2, reduce_min) \

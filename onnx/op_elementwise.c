@@ -39,7 +39,6 @@ static const struct formula formulas[] = {
      false},
     {"Swish", 1, FLOATS, "$0 * sigmoid(@0 * $0)", {{"alpha", 1}}, false},
     {"SwiGLU", 2, FLOATS, "$0 * sigmoid(@0 * $0) * $1", {{"alpha", 1}}, false},
-    {"HardSigmoid", 1, FLOATS, "clip(@0 * $0 + @1, 0, 1)", {{"alpha", 0.2}, {"beta", 0.5}}, false},
     {"HardSwish", 1, FLOATS, "$0 * clip($0 / 6 + 0.5, 0, 1)", {{0}}, false},
     {"Sigmoid", 1, FLOATS, "sigmoid($0)", {{0}}, false},
     {"Tanh", 1, FLOATS, "tanh($0)", {{0}}, false},
@@ -117,6 +116,22 @@ const char *formula_name(int i, int *inputs) {
     return formulas[i].name;
 }
 
+/* max and min give the other operand where one is NaN; these operators pass it on. */
+static const struct nan_formula {
+    const char *name, *text; /* of floats; what stands in several places must be an element */
+    const char *number;      /* of an element and a number that is not NaN */
+} nan_formulas[] = {
+    {"Relu", "select($0 < 0, 0, $0)", NULL},
+    {"Max", "select($0 < $1 | $1 != $1, $1, $0)", "select($0 < $1, $1, $0)"},
+    {"Min", "select($0 > $1 | $1 != $1, $1, $0)", "select($0 > $1, $1, $0)"},
+};
+
+static const struct nan_formula *nan_formula_find(const char *name, enum type type) {
+    for (size_t i = 0; i < sizeof nan_formulas / sizeof *nan_formulas; i++)
+        if (type_is_float(type) && strcmp(nan_formulas[i].name, name) == 0) return &nan_formulas[i];
+    return NULL;
+}
+
 static int type_class(enum type t) {
     return type_is_float(t)    ? FLOATS
            : type_is_signed(t) ? SIGNED
@@ -175,21 +190,46 @@ static bool is_number(const struct tensor *x) {
 }
 
 /* A constant of one element beside a tensor is a number, which instructions take as an immediate.
- */
-static void numbers_for(struct import *im, const struct formula *f, struct tensor *const *x,
-                        const char **operand) {
-    if (f->to_bool || is_number(x[0]) == is_number(x[1])) return;
+ * Which of two operands it is; -1. */
+static int number_of_two(struct import *im, const struct formula *f, struct tensor *const *x,
+                         const char **operand) {
+    if (f->to_bool || is_number(x[0]) == is_number(x[1])) return -1;
     int k = is_number(x[1]);
     double v = type_load(x[k]->type, x[k]->data).f;
     operand[k] =
         arena_printf(im->arena, signbit(v) ? "(%s)" : "%s", text_number(im, x[k]->type, v));
+    return k;
+}
+
+static const char *formula_of_two(struct import *im, const struct formula *f,
+                                  struct tensor *const *x, const char **operand,
+                                  const char *const *numbers) {
+    int number = number_of_two(im, f, x, operand);
+    const struct nan_formula *own = nan_formula_find(f->name, x[0]->type);
+    const char *second_first[2] = {operand[1], operand[0]};
+    if (!own) return expand(im, f->text, x[0]->type, operand, numbers);
+    if (number < 0) return expand(im, own->text, x[0]->type, operand, numbers);
+    return expand(im, own->number, x[0]->type, number ? operand : second_first, numbers);
+}
+
+/* More than two, from left to right. */
+static const char *formula_of_all(struct import *im, const struct formula *f, enum type type,
+                                  const char *const *element, int n, const char *const *numbers) {
+    const char *value = element[0], *any = NULL;
+    for (int k = 0; k < n; k++) {
+        const char *e = element[k], *operand[2] = {value, e};
+        if (k > 0) value = expand(im, f->text, type, operand, numbers);
+        any = arena_printf(im->arena, "%s%s%s != %s", any ? any : "", any ? " | " : "", e, e);
+    }
+    if (n == 1 || !nan_formula_find(f->name, type)) return value;
+    return arena_printf(im->arena, "select(%s, nan, %s)", any, value);
 }
 
 bool formula_lower(struct import *im, const struct formula *f) {
     enum { MOST = 64 };
     struct tensor *x[MOST];
     int64_t extent[MAX_DIMS];
-    const char *index[MAX_DIMS], *operand[3], *numbers[2] = {"0", "0"};
+    const char *index[MAX_DIMS], **element, *numbers[2] = {"0", "0"}, *value;
     int ndims, n = (int)im->node->n_input;
     if (im->node->n_input > MOST)
         return node_fail(im, "more than %d inputs are not supported", MOST);
@@ -205,53 +245,101 @@ bool formula_lower(struct import *im, const struct formula *f) {
     struct tensor *y = node_result(im, f->to_bool ? TYPE_BOOL : x[0]->type, ndims, extent);
     if (!y) return false;
     axes_for(im, ndims, extent, index);
-    operand[0] = tensor_element_broadcast(im, x[0], ndims, extent, index);
-    const char *value = operand[0];
-    if (n == 1 && f->inputs == 1) value = expand(im, f->text, x[0]->type, operand, numbers);
-    for (int k = 1; k < n; k++) {
-        operand[1] = tensor_element_broadcast(im, x[k], ndims, extent, index);
-        if (n == 2) numbers_for(im, f, x, operand);
-        operand[0] = value = expand(im, f->text, x[0]->type, operand, numbers);
+    element = arena_array(im->arena, (size_t)n, sizeof *element);
+    for (int k = 0; k < n; k++)
+        element[k] = tensor_element_broadcast(im, x[k], ndims, extent, index);
+    if (n == 1 && f->inputs == 1) {
+        const struct nan_formula *own = nan_formula_find(f->name, x[0]->type);
+        value = expand(im, own ? own->text : f->text, x[0]->type, element, numbers);
+    } else if (n == 2) {
+        value = formula_of_two(im, f, x, element, numbers);
+    } else {
+        value = formula_of_all(im, f, x[0]->type, element, n, numbers);
     }
     emit_statement(im, "%s = %s", tensor_element(im, y, index), value);
     return true;
 }
 
-/* One limit of Clip: an attribute up to opset 10, then an input. *out NULL: there is none */
+struct limit {
+    const char *text; /* NULL: there is none */
+    double value;     /* NaN: not known */
+};
+
+/* One limit of Clip: an attribute up to opset 10, then an input. */
 static bool clip_limit(struct import *im, const struct tensor *x, const char *name, int k,
-                       const char **out) {
-    *out = NULL;
+                       struct limit *out) {
+    *out = (struct limit){.value = (double)NAN};
     if (im->opset < 11) {
-        double v;
         const Onnx__AttributeProto *a = attribute_find(im, name);
         if (!a) return true;
-        if (!attribute_float(im, name, &v)) return false;
-        *out = text_number(im, x->type, v);
+        if (!attribute_float(im, name, &out->value)) return false;
+        out->text = text_number(im, x->type, out->value);
         return true;
     }
     struct tensor *t = node_input(im, k);
     if (!t) return true;
     if (t->type != x->type || t->elements != 1)
         return node_fail(im, "the limit '%s' is not one element of %s", name, type_name(x->type));
-    *out = tensor_scalar(im, t);
+    out->text = tensor_scalar(im, t);
+    if (t->data && type_is_float(t->type)) out->value = tensor_float(t, 0);
     return true;
+}
+
+/* Floats within the limits, NaN passed on, as ONNX Runtime does: the upper one holds where the
+ * lower is above it. */
+static const char *clip_floats(struct import *im, const char *e, struct limit lo, struct limit hi) {
+    const char *floor = lo.text;
+    if (lo.text && hi.text && !(lo.value <= hi.value))
+        floor = arena_printf(im->arena, "min(%s, %s)", lo.text, hi.text);
+    const char *v = e;
+    if (lo.text) v = arena_printf(im->arena, "select(%s < %s, %s, %s)", e, lo.text, floor, e);
+    if (!hi.text) return v;
+    return arena_printf(im->arena, "select(%s > %s, %s, %s)", e, hi.text, hi.text, v);
 }
 
 bool op_clip(struct import *im) {
     struct tensor *x = node_input(im, 0);
-    const char *lo, *hi, *index[MAX_DIMS];
+    const char *index[MAX_DIMS];
+    struct limit lo, hi;
     if (x->type == TYPE_BOOL)
         return node_fail(im, "the input is bool, which this operator does not take");
     if (!clip_limit(im, x, "min", 1, &lo) || !clip_limit(im, x, "max", 2, &hi)) return false;
-    if (!lo && !hi) return op_identity(im);
+    if (!lo.text && !hi.text) return op_identity(im);
     struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
     if (!y) return false;
     axes_for(im, x->ndims, x->extent, index);
     const char *e = tensor_element(im, x, index), *to = tensor_element(im, y, index);
-    if (lo && hi)
-        emit_statement(im, "%s = clip(%s, %s, %s)", to, e, lo, hi);
+    if (type_is_float(x->type))
+        emit_statement(im, "%s = %s", to, clip_floats(im, e, lo, hi));
+    else if (lo.text && hi.text)
+        emit_statement(im, "%s = clip(%s, %s, %s)", to, e, lo.text, hi.text);
     else
-        emit_statement(im, "%s = %s(%s, %s)", to, lo ? "max" : "min", e, lo ? lo : hi);
+        emit_statement(im, "%s = %s(%s, %s)", to, lo.text ? "max" : "min", e,
+                       lo.text ? lo.text : hi.text);
+    return true;
+}
+
+/* Cut between 0 and 1; NaN passes, as it does in Clip. */
+bool op_hard_sigmoid(struct import *im) {
+    struct tensor *x = node_input(im, 0);
+    double alpha = (double)0.2f, beta = 0.5;
+    const char *index[MAX_DIMS];
+    if (!attribute_float(im, "alpha", &alpha) || !attribute_float(im, "beta", &beta)) return false;
+    if (!type_is_float(x->type))
+        return node_fail(im, "the input is %s, which this operator does not take",
+                         type_name(x->type));
+    struct tensor *y = node_result(im, x->type, x->ndims, x->extent), *line;
+    if (!y ||
+        !(line = tensor_temporary(im, y->buffer, "line", sum_type(x->type), x->ndims, x->extent)))
+        return false;
+    axes_for(im, x->ndims, x->extent, index);
+    const char *v = tensor_element(im, line, index);
+    emit_statement(im, "%s = %s * %s + %s", v, text_number(im, line->type, alpha),
+                   sum_widen(im, x->type, tensor_element(im, x, index)),
+                   text_number(im, line->type, beta));
+    emit_statement(im, "%s = %s", tensor_element(im, y, index),
+                   sum_narrow(im, x->type,
+                              clip_floats(im, v, (struct limit){"0", 0}, (struct limit){"1", 1})));
     return true;
 }
 

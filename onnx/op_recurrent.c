@@ -46,12 +46,12 @@ static const struct activation {
 } activations[] = {
     {"Sigmoid", "sigmoid($)", 0, 0},
     {"Tanh", "tanh($)", 0, 0},
-    {"Relu", "max($, 0)", 0, 0},
+    {"Relu", "select($ < 0, 0, $)", 0, 0},
     {"Affine", "@ * $ + #", 1, 0},
     {"LeakyRelu", "select($ < 0, @ * $, $)", 0.01, 0},
     {"ThresholdedRelu", "select($ > @, $, 0)", 1, 0},
     {"ScaledTanh", "@ * tanh(# * $)", 1, 1},
-    {"HardSigmoid", "clip(@ * $ + #, 0, 1)", 0.2, 0.5},
+    {"HardSigmoid", "select($ == $, clip(@ * $ + #, 0, 1), $)", 0.2, 0.5},
     {"Elu", "select($ < 0, @ * (exp($) - 1), $)", 1, 0},
     {"Softsign", "$ / (1 + abs($))", 0, 0},
     {"Softplus", "max($, 0) + log(1 + exp(-abs($)))", 0, 0},
@@ -70,7 +70,8 @@ static const char *activated(struct import *im, const struct cell *c, const stru
     struct text t = {0};
     if (c->clip > 0) {
         const char *limit = text_number(im, TYPE_F64, c->clip);
-        operand = arena_printf(im->arena, "clip(%s, -%s, %s)", operand, limit, limit);
+        operand = arena_printf(im->arena, "select(%s == %s, clip(%s, -%s, %s), %s)", operand,
+                               operand, operand, limit, limit, operand);
     }
     for (const char *p = activation_find(c->function[at])->text; *p; p++) {
         const char *s = *p == '$'   ? operand

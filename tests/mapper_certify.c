@@ -141,8 +141,37 @@ static void test_reasons(void **state) {
     machine_free(m);
 }
 
+#define IN_PLACE(value)                                                                            \
+    "kernel k() { in X: i64[8]  in U: i64[8]  in B: i64[8]  out D: i64[8]  temp T: i64[8]\n"       \
+    "  axes j: 8;  T[j] = X[j] + 1;  D[j] = " value " }"
+
+/* What an instruction overwrites in place it may not read through another operand. */
+static void test_overwritten(void **state) {
+    struct machine *m = help_machine("tests/data/machines/mapper/tiny.xml");
+    struct program *p = help_program("p", IN_PLACE("T[j] + U[j] * B[j]")),
+                   *q = help_program("q", IN_PLACE("T[j] + T[j] * B[j]"));
+    int found = 0;
+    (void)state;
+    struct findings *f = mapper_find(p, m, &(struct map_options){.all = true}),
+                    *g = mapper_find(q, m, &(struct map_options){.all = true});
+    for (int k = 0; k < f->nmappings; k++) {
+        if (f->mapping[k].stmt != 1) continue;
+        assert_true(mapping_certify(p, m, &f->mapping[k], NULL));
+        assert_false(mapping_certify(q, m, &f->mapping[k], NULL));
+        found++;
+    }
+    assert_true(found > 0);
+    for (int k = 0; k < g->nmappings; k++) assert_int_not_equal(g->mapping[k].stmt, 1);
+    findings_free(f);
+    findings_free(g);
+    program_free(p);
+    program_free(q);
+    machine_free(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_perturbed),
-                                       cmocka_unit_test(test_reasons)};
+                                       cmocka_unit_test(test_reasons),
+                                       cmocka_unit_test(test_overwritten)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

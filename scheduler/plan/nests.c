@@ -235,8 +235,11 @@ static bool moves_behind(const struct work *w, const struct nest *n, const struc
  * takes it there? */
 static bool hands_on(const struct work *w, int maker, const struct task *t, int r) {
     const struct opnd *made = task_result(&w->task[maker]), *use = NULL;
+    const struct access *read = w->p->stmt[t->stmt].read;
     for (int o = 0; o < t->nops; o++)
-        if (t->op[o].read == r && t->op[o].where == IN_LOCAL) use = &t->op[o];
+        if (t->op[o].read >= 0 && t->op[o].where == IN_LOCAL &&
+            access_equal(w->p, &read[t->op[o].read], &read[r]))
+            use = &t->op[o];
     return use && made->where == IN_LOCAL && use->memory == made->memory &&
            same_inner(&use->geom, &made->geom);
 }

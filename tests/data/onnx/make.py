@@ -445,3 +445,19 @@ for name, B, C, N, most, overlap, least, centre in (('non_max_suppression_classe
     model = h.make_model(h.make_graph([node], name, [h.make_tensor_value_info(k, T.FLOAT, v.shape) for k, v in (('x', boxes), ('s', scores))], [h.make_tensor_value_info('y', T.INT64, ['n', 3])], [tensor(k, v) for k, v in constants.items()]), opset_imports=[h.make_opsetid('', 11)], ir_version=8)
     rows = onnxruntime.InferenceSession(model.SerializeToString(), providers=['CPUExecutionProvider']).run(None, {'x': boxes, 's': scores})[0]
     save(name, model, {'x': boxes, 's': scores}, [np.concatenate([rows, np.full((B * C * most - len(rows), 3), 2**31 - 1)])])
+
+# NaN passes through what chooses the larger or smaller; whole vectors and rests of them, numbers, f16 and f64.
+nans = np.random.default_rng(16)
+def some(n):
+    a = nans.standard_normal((3, 23)).astype(np.float32) * 3
+    a.flat[n % 69], a.flat[n * 7 % 69], a.flat[68 - n], a.flat[0] = np.nan, np.inf, -np.inf, np.nan if n % 2 else 0
+    return a
+x, z, w = some(1), some(2), some(3)
+for name, op, inputs, constants, opset, options in (
+        ('relu', 'Relu', {'x': x}, {}, 13, {}), ('clip', 'Clip', {'x': x}, {'l': f(-1), 'h': f(2)}, 13, {}), ('clip_attributes', 'Clip', {'x': x}, {}, 10, {'min': -1.5, 'max': 6.0}),
+        ('clip_given', 'Clip', {'x': x, 'l': np.array(-1, np.float32), 'h': np.array(2, np.float32)}, {}, 13, {}), ('clip_crossed', 'Clip', {'x': x, 'l': np.array(2, np.float32), 'h': np.array(1, np.float32)}, {}, 13, {}),
+        ('hard_sigmoid', 'HardSigmoid', {'x': x}, {}, 13, {'alpha': 0.3, 'beta': 0.4}),
+        ('max', 'Max', {'x': x, 'z': z}, {}, 13, {}), ('min', 'Min', {'x': x, 'z': z}, {}, 13, {}), ('max_three', 'Max', {'x': x, 'z': z, 'w': w}, {}, 13, {}), ('min_three', 'Min', {'x': x, 'z': z, 'w': w}, {}, 13, {}),
+        ('max_number', 'Max', {'x': x}, {'l': f(-1.5)}, 13, {}), ('min_number', 'Min', {'x': x}, {'h': f(1.5)}, 13, {})):
+    case('nan_' + name, [h.make_node(op, [*inputs, *constants], ['y'], **options)], inputs, constants, {'y': T.FLOAT}, opset)
+case('nan_number_max', [h.make_node('Max', ['l', 'x'], ['y'])], {'x': x}, {'l': f(-1.5)}, {'y': T.FLOAT})

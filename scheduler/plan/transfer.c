@@ -198,13 +198,13 @@ static int64_t tiles_begin(const struct work *w, const struct geom *g, const str
     for (int k = g->ninner; k < g->n; k++) {
         struct coord c = g->at[k];
         int64_t stride;
-        if (c.dim < 0 || w->p->buffer[v->of].extent[c.dim] <= c.div ||
-            (r && val_is(r->lo[c.dim], 0)))
-            continue;
+        if (c.dim < 0) continue;
+        int64_t apart = g->loose >> c.dim & 1 ? 1 : c.div; /* elements from begin to begin */
+        if (w->p->buffer[v->of].extent[c.dim] <= apart || (r && val_is(r->lo[c.dim], 0))) continue;
         view_stride(w, v, c, &stride);
         if (g->loose >> c.dim & 1) stride /= c.div;
         if (r && !r->lo[c.dim].x && r->lo[c.dim].c > 0) { /* so many strides from the first */
-            int64_t at = r->lo[c.dim].c / (g->loose >> c.dim & 1 ? 1 : c.div);
+            int64_t at = r->lo[c.dim].c / apart;
             stride *= c.mod > 0 ? at % c.mod : at;
         }
         begins = common_divisor(begins, stride * size);

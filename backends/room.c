@@ -160,7 +160,7 @@ static bool plan_keep(struct arena *a, const struct schedule *s, enum keep keep,
     for (int p = 0; p < s->nplaces; p++)
         if (in_room(s, p, keep)) at[n++] = p;
     qsort_r(at, (size_t)n, sizeof *at, compare_starts, (void *)s);
-    int64_t cursor = 0, start = 0, end = INT64_MIN, base = 0;
+    int64_t cursor = 0, start = 0, end = INT64_MIN, base = 0, align = s->machine->home_align;
     for (int i = 0; i < n; i++) {
         const struct place *p = &s->place[at[i]];
         int64_t size, last;
@@ -175,7 +175,7 @@ static bool plan_keep(struct arena *a, const struct schedule *s, enum keep keep,
         }
         if (i == 0 || p->memory != s->place[at[i - 1]].memory || p->address >= end) {
             start = p->address;
-            base = (cursor + 63) / 64 * 64 + start % 64;
+            base = (cursor + align - 1) / align * align + start % align;
             end = last;
         }
         if (last > end) end = last;

@@ -528,6 +528,7 @@ static void build_all(struct build *b, const struct node *root, const struct loa
     build_instrs(b);
     find_nops(m);
     m->home = find_home(m);
+    m->home_align = machine_home_align(m);
     if (m->home < 0)
         diag_line(b->diags, root->file, root->line, 0,
                   "machine '%s' has no memory for a program's buffers, expected one that is no "

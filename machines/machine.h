@@ -266,6 +266,7 @@ struct machine {
     struct text_as *prelude;     int npreludes;
     struct emit *begin, *end;    int nbegins, nends;
     int home;                          /* the memory where programs' buffers live: the outermost one (no memory's cache), unlimited or largest */
+    int64_t home_align;                /* arrays there begin at multiples of so many bytes: 64, and what its operands ask for */
     int priority;                      /* for `-m host` */
     const char *model;                 /* folder of a model in RTL, relative to the working directory; or NULL */
     const char *model_of;              /* the file that names it: what it is a model of */
@@ -300,6 +301,8 @@ enum copy_kind { COPY_ROWS, COPY_TURN, COPY_ANY, COPY_NONE };
 enum { MAX_LISTED = 64, ROW_OF_WINDOW = 8 /* elements, where such an axis is no row */ };
 enum copy_kind copy_kind_of(const struct program *, const struct stmt *, int from, int to);
 double fallback_cycles(const struct machine *, int fallback, enum copy_kind);
+
+int64_t machine_home_align(const struct machine *); /* of machine.home, once that is known */
 
 /* All that FORMAT §7 lists; machine_load calls it. True: no errors. */
 bool machine_check(const struct machine *, struct diags *);

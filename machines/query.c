@@ -1,5 +1,6 @@
 /* Questions about a machine. */
 #include "machines/machine.h"
+#include "ir/number.h"
 #include <string.h>
 
 #define FIND(array, count)                                                                         \
@@ -232,6 +233,30 @@ static bool parameter(void *user, const char *name, const char *field, double *o
     for (int i = 0; !field && i < m->nparams; i++)
         if (!strcmp(m->param[i].name, name)) return *out = (double)m->param[i].value, true;
     return false;
+}
+
+/* Bytes; 0: they depend on sizes. */
+static int64_t asked_at_home(const struct machine *m, const struct operand *o) {
+    struct mexpr_env env = {.name = parameter, .user = (void *)(uintptr_t)m};
+    double v = 0;
+    bool home = false;
+    for (int k = 0; k < o->nmemories; k++)
+        home = home || (o->memory[k] >= 0 && memory_is_home(m, o->memory[k]));
+    return home && o->align && mexpr_eval(o->align, &env, &v, NULL) && v < INT32_MAX ? (int64_t)v
+                                                                                     : 0;
+}
+
+int64_t machine_home_align(const struct machine *m) {
+    enum { ALWAYS = 64, MOST = 1 << 20 };
+    int64_t align = m->home >= 0 ? m->memory[m->home].align : 0;
+    if (align < ALWAYS) align = ALWAYS;
+    for (int i = 0; i < m->ninstrs; i++)
+        for (int o = 0; o < m->instr[i].noperands; o++) {
+            int64_t asked = asked_at_home(m, &m->instr[i].operand[o]);
+            if (asked > ALWAYS && align % asked && least_multiple(align, asked) <= MOST)
+                align = least_multiple(align, asked);
+        }
+    return align;
 }
 
 /* Values of the axes that would be written out. */

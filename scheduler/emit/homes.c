@@ -157,8 +157,7 @@ static bool place_best(struct memory_plan *p, int64_t base) {
 
 bool homes_arrange(struct work *w, const struct marks *parts) {
     struct schedule *s = w->s;
-    const struct memory *home = &w->m->memory[w->m->home];
-    int64_t at = 0, align = home->align > 64 ? home->align : 64;
+    int64_t at = 0, align = w->m->home_align;
     size_t places = (size_t)s->nplaces + 1;
     struct live_range *live[2] = {schedule_live(w->arena, s, &s->prepare),
                                   schedule_live(w->arena, s, &s->run)};

@@ -20,8 +20,7 @@ int place_append(struct work *w, const struct place *made) {
 
 int home_place(struct work *w, int buffer) {
     struct schedule *s = w->s;
-    const struct memory *home = &w->m->memory[w->m->home];
-    int64_t align = home->align > 64 ? home->align : 64, bytes;
+    int64_t align = w->m->home_align, bytes;
     const struct buffer *buf = &w->p->buffer[buffer];
     struct home *h = &w->home[buffer];
     if (h->place >= 0 || buf->role == ROLE_STATE || h->is_tile || join_inner(w, buffer))

@@ -274,8 +274,7 @@ static int find_move(const struct work *w, const struct moves *moves, const stru
 
 /* Behind all other homes. */
 static void place_home(struct work *w, const struct table *t, int64_t bytes) {
-    const struct memory *home = &w->m->memory[w->m->home];
-    int64_t at = w->homes_end, align = home->align > 64 ? home->align : 64;
+    int64_t at = w->homes_end, align = w->m->home_align;
     for (int p = 0; p < w->s->nplaces; p++) {
         const struct place *x = &w->s->place[p];
         if (x->memory == w->m->home && x->address + x->bytes * x->slots > at)

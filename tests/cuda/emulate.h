@@ -321,10 +321,12 @@ struct emulated_box {
     int32_t at[2];
 };
 static int64_t emulated_bytes[MOST_SHARED / 8];
+static bool emulated_threads[MOST_SHARED / 8]; /* threads themselves copied before it: not yet visible to wgmma */
 static std::vector<emulated_box> emulated_boxes[MOST_SHARED / 8];
 
 static void emulated_begin_barrier(uint64_t at, unsigned arrivals) {
     *(emulated_barrier *)emulated_shared(at, 8) = {(uint16_t)arrivals, (uint16_t)arrivals, 0, 0};
+    emulated_threads[at / 8] = false;
     for (unsigned k = 0; k < emulated.nbarriers; k++)
         if (emulated.barrier[k] == at) return;
     if (emulated.nbarriers == MOST_BARRIERS) emulated_fail("too many barriers");
@@ -416,6 +418,7 @@ static void emulated_copied(uint64_t at) {
     for (unsigned k = 0; k < emulated.ncopies[emulated.me]; k++)
         memcpy(emulated.copy[emulated.me][k].to, emulated.copy[emulated.me][k].from, 16);
     emulated.ncopies[emulated.me] = 0;
+    emulated_threads[at / 8] = true;
     emulated_arrive(at);
 }
 
@@ -426,7 +429,7 @@ static void emulated_test_wait(emulated_operand *o) {
     memcpy(o[0].out, &done, 4);
     emulated.moved = emulated.moved || done;
     if (done) b->seen = b->phase;
-    if (done) emulated.visible[emulated.me] = false;
+    if (done && emulated_threads[o[1].in / 8]) emulated.visible[emulated.me] = false;
     if (!done) emulated_stop(AT_LOOK);
 }
 
@@ -508,6 +511,11 @@ static void emulated_narrow(bool bf16, emulated_operand *o) {
     memcpy(o[0].out, &pair, 4);
 }
 
+static void emulated_store(emulated_operand *o) {
+    if (o[0].in % 8) emulated_fail("a wrong address of a store");
+    for (int k = 0; k < 2; k++) memcpy((unsigned char *)o[0].in + 4 * k, &o[1 + k].in, 4);
+}
+
 static bool emulated_alike(const char *a, const char *b) {
     return !strcmp(a, b) || (emulated_byte(a) && emulated_byte(b));
 }
@@ -538,6 +546,8 @@ template <class... T> static void emulated_asm(const char *text, T... operand) {
         emulated_tensor(o);
     else if (is("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 "))
         emulated_expect(o[0].in, (uint32_t)o[1].in);
+    else if (is("st.global.v2.b32 [%0], {%1, %2};"))
+        emulated_store(o);
     else if (is("mbarrier.init.shared.b64 "))
         emulated_begin_barrier(o[0].in, (unsigned)o[1].in);
     else if (is("cp.async.mbarrier.arrive.noinc.shared.b64 "))

@@ -26,6 +26,12 @@ grep -q 'parallel row' "$work/gmm.sched" && grep -q 'parallel cta' "$work/gmm.sc
 cycles=$(isamap sim examples/bf16/gmm.isam $large -m gpu-sm80 --no-values | sed -nE 's/^cycles +([0-9]+),.*/\1/p')
 awk -v cost="$(sed -nE '1s/.* cost ([0-9.e+]+) .*/\1/p' "$work/gmm.sched")" -v cycles="$cycles" 'BEGIN { exit !(cost > cycles / 1.5 && cost < cycles * 1.5) }' && good || bad "predicted far from the $cycles simulated cycles"
 
+# roles meet between the turns of a block, each in its own part; where a block has one turn, nowhere but at the start
+isamap compile examples/bf16/gmm.isam -m gpu-sm90 -D M=8960000 -D N=256 -D K=192 -o "$work/tall.cu" >/dev/null
+isamap compile examples/bf16/gmm.isam -m gpu-sm90 -D M=512 -D N=256 -D K=192 -o "$work/flat.cu" >/dev/null
+[ "$(grep -c 'bar\.sync 1, 384;' "$work/tall.cu")" -eq 2 ] && [ "$(grep -c __syncthreads "$work/tall.cu")" -eq 1 ] && good || bad "barriers between turns: $(grep -e bar.sync -e __syncthreads "$work/tall.cu")"
+[ "$(grep -c 'bar\.sync' "$work/flat.cu")" -eq 0 ] && [ "$(grep -c __syncthreads "$work/flat.cu")" -eq 1 ] && good || bad "barriers behind the only turn"
+
 # tiles small enough that most multiprocessors have one: 128x256 takes 22,214 cycles
 cycles=$(isamap sim examples/bf16/gmm.isam -m gpu-sm90 -D M=1024 -D N=1024 -D K=1024 --no-values | sed -nE 's/^cycles +([0-9]+),.*/\1/p')
 [ "$cycles" -lt 15000 ] && good || bad "a product of 1024 takes $cycles cycles"

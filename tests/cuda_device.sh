@@ -53,6 +53,7 @@ mma-block|\${2\*HALF}|${4*HALF}|barrier
 gpu-sm90|fence\.proxy\.async;||wgmma reads copies that no fence has made visible
 gpu-sm90|wgmma\.fence\.sync\.aligned;||wgmma without a fence before it
 gpu-sm90|"r"(\${COPIERS})|"r"(32)|barrier
+gpu-sm90|asm volatile("setmaxnreg|__syncthreads(); asm volatile("setmaxnreg|__syncthreads in divergent code
 LIST
 # copies by tensor maps: what the maps are given, sizes that are known when the program runs, and faults
 out=$(ISAMAP_EMULATED_MAPS=$work/maps LD_LIBRARY_PATH=$work timeout 60 isamap run tests/data/cuda/transposed.isam -m tests/data/cuda/tma.xml --verify 2>&1)

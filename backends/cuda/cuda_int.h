@@ -48,6 +48,7 @@ struct cuda {
     const struct loop_node *grid[3]; /* of the kernel that is written: loops that the grid goes over in x, y and z; NULL */
     int *queue, nroles;    /* of the kernel that is written: queues with threads of their own */
     int role;            /* the queue whose threads' part is written; -1: the part of the units' threads */
+    int64_t together, own; /* threads of all roles, and of the one whose part is written */
     int *channels;       /* [nsyncs] of a sync with objects in shared memory; 0: the kernel does not use it */
     bool shares;         /* the kernel that is written has copies in shared memory */
     int64_t budget;      /* of the kernel that is written: bytes of registers that all its roles are to have; 0: not all of them say so */

@@ -67,6 +67,21 @@ static void part_loop(struct cgen *g, const struct loop_node *l, const char *id,
     c_line(g, "}");
 }
 
+/* Threads meet: all of the block at one place, or, where roles have parts of their own, all of one
+ * role, or all roles, each in its own part: barriers with a number and a count, since those of the
+ * whole block are for places that all of it reaches. */
+static const char *meeting(struct cuda *c, bool all) {
+    enum { BARRIERS = 16 };
+    int number = 1, role = c->role;
+    if (!c->nroles) return "__syncthreads();";
+    for (int r = 0; r < c->nroles && !all; r++)
+        if (c->queue[r] == role) number = 3 + r;
+    if (!all && role < 0) number = 2;
+    if (number >= BARRIERS) c_error(&c->g, "a block has more roles than barriers");
+    return arena_printf(&c->g.arena, "asm volatile(\"bar.sync %d, %lld;\" ::: \"memory\");", number,
+                        (long long)(all ? c->together : c->own));
+}
+
 /* Over units of threads: all threads meet before and after. */
 static void thread_loop(struct cgen *g, const struct loop_node *l) {
     struct cuda *c = g->user;
@@ -82,16 +97,31 @@ static void thread_loop(struct cgen *g, const struct loop_node *l) {
                 "a statement that no instruction does stands in a parallel loop over unit '%s', "
                 "which cannot be said in CUDA C yet",
                 unit->id);
-    c_line(g, "__syncthreads();");
+    c_line(g, "%s", meeting(c, false));
     part_loop(g, l, unit->index, c_integer(g, unit_instances(g->machine, l->unit)));
-    c_line(g, "__syncthreads();");
+    c_line(g, "%s", meeting(c, false));
+}
+
+/* Most blocks that a grid has in a dimension. */
+static int64_t most_blocks(int dimension) {
+    return dimension ? UINT16_MAX : INT32_MAX;
+}
+
+/* Each block takes at most one turn of the loop. */
+static bool one_turn(struct cuda *c, const struct loop_node *l) {
+    int64_t lo, hi, most = 1;
+    for (int k = 0; k < 3; k++)
+        if (c->grid[k] == l) most = most_blocks(k);
+    return sx_constant(l->lo, &lo) && sx_constant(l->hi, &hi) &&
+           (hi <= lo || (hi - lo - 1) / l->step < most);
 }
 
 /* Several turns in one block over a unit of blocks: one may write what another still reads, so all
  * roles meet behind each. */
 static void turned(struct cgen *g, const struct loop_node *l) {
     struct cuda *c = g->user;
-    if (c->nroles && cuda_over_blocks(g->machine, l)) c_line(g, "__syncthreads();");
+    if (c->nroles && cuda_over_blocks(g->machine, l) && !one_turn(c, l))
+        c_line(g, "%s", meeting(c, true));
 }
 
 static void parallel_loop(struct cgen *g, const struct loop_node *l) {
@@ -232,10 +262,17 @@ static int64_t roles(struct cuda *c, const struct node *node, int n, int64_t thr
                 "said in CUDA C yet",
                 g->machine->queue[c->queue[0]].id);
     bool all = true;
+    enum { WARP = 32 };
     c->budget = 0;
+    c->together = threads;
+    for (int r = 0; r < c->nroles; r++) c->together += g->machine->queue[c->queue[r]].threads;
     for (int r = -1; r < c->nroles && !g->failed; r++) {
         c->role = r < 0 ? -1 : c->queue[r];
         int64_t own = r < 0 ? threads : g->machine->queue[c->role].threads;
+        if (own % WARP)
+            c_error(g, "%s%s have %lld threads, expected whole warps of 32", r < 0 ? "" : "queue ",
+                    r < 0 ? "units" : g->machine->queue[c->role].id, (long long)own);
+        c->own = own;
         if (r >= 0) threads += own;
         c_line(g, "%sif (threadIdx.x < %lld) { /* %s */", r < 0 ? "" : "} else ",
                (long long)threads, r < 0 ? "units" : g->machine->queue[c->role].id);
@@ -270,8 +307,8 @@ static const char *blocks(struct cuda *c, const struct node *node, bool dealt) {
         const struct loop_node *l = c->grid[k];
         const char *step = l ? c_integer(g, l->step) : "1";
         text = l ? arena_printf(&g->arena, "%s%sisamap_min(%d, (%s - %s + %s - 1) / %s)", text,
-                                k ? ", " : "", k ? UINT16_MAX : INT32_MAX, c_sx(g, l->hi),
-                                c_sx(g, l->lo), step, step)
+                                k ? ", " : "", (int)most_blocks(k), c_sx(g, l->hi), c_sx(g, l->lo),
+                                step, step)
                  : arena_printf(&g->arena, "%s%s1", text, k ? ", " : "");
     }
     return text;

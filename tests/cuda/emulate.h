@@ -24,7 +24,7 @@ struct emulated_three {
 static emulated_three threadIdx, blockIdx, blockDim, gridDim;
 
 enum { WARP = 32, MOST_THREADS = 1024, STACK = 256 << 10, MOST_SHARED = 256 << 10, MOST_COPIES = 1024, MOST_BARRIERS = 256 };
-enum emulated_wait { AT_NOTHING, AT_LOOK, AT_WARP, AT_BLOCK, AT_END };
+enum emulated_wait { AT_NOTHING, AT_LOOK, AT_WARP, AT_BLOCK, AT_NUMBERED, AT_END };
 
 __attribute__((aligned(1024))) unsigned char isamap_shared[MOST_SHARED];
 
@@ -32,6 +32,8 @@ static struct {
     ucontext_t back, thread[MOST_THREADS];
     char *stack[MOST_THREADS];
     emulated_wait wait[MOST_THREADS];
+    unsigned place[MOST_THREADS];           /* in the text, of the barrier of all threads */
+    unsigned number[MOST_THREADS], count[MOST_THREADS]; /* of a barrier with a number */
     unsigned me, threads;
     bool backwards; /* in which order the threads between two barriers run */
     void (*kernel)(const int64_t *);
@@ -62,8 +64,17 @@ static void emulated_stop(emulated_wait at) {
 }
 
 /* A thread that waits at a barrier in memory is AT_LOOK: it looks again when the others have run. */
-static inline void __syncthreads() {
+static inline void emulated_syncthreads(unsigned place) {
+    emulated.place[emulated.me] = place;
     emulated_stop(AT_BLOCK);
+}
+#define __syncthreads() emulated_syncthreads(__COUNTER__)
+
+static inline void emulated_bar_sync(unsigned number, unsigned count) {
+    if (number > 15 || count % WARP || count > emulated.threads) emulated_fail("a wrong barrier");
+    emulated.number[emulated.me] = number;
+    emulated.count[emulated.me] = count;
+    emulated_stop(AT_NUMBERED);
 }
 
 static inline void __syncwarp() {
@@ -109,8 +120,32 @@ static bool emulated_met(unsigned first, unsigned end, emulated_wait at) {
     return true;
 }
 
+/* So many threads as are counted stand at a barrier with this number, wherever in the text. */
+static bool emulated_numbered(unsigned number) {
+    unsigned n = 0, count = 0;
+    for (unsigned t = 0; t < emulated.threads; t++) {
+        if (emulated.wait[t] != AT_NUMBERED || emulated.number[t] != number) continue;
+        if (n++ && count != emulated.count[t]) emulated_fail("a barrier is counted in two ways");
+        count = emulated.count[t];
+    }
+    if (!n || n < count) return false;
+    if (n > count) emulated_fail("too many threads at a barrier");
+    for (unsigned t = 0; t < emulated.threads; t++)
+        if (emulated.wait[t] == AT_NUMBERED && emulated.number[t] == number) emulated.wait[t] = AT_NOTHING;
+    return true;
+}
+
+/* The barrier of all threads is for a place that all of them reach (compute-sanitizer's synccheck). */
+static void emulated_one_place() {
+    for (unsigned t = 1; t < emulated.threads; t++)
+        if (emulated.wait[t] != AT_BLOCK) return;
+        else if (emulated.place[t] != emulated.place[0]) emulated_fail("__syncthreads in divergent code");
+}
+
 static bool emulated_release() {
+    emulated_one_place();
     bool some = emulated_met(0, emulated.threads, AT_BLOCK);
+    for (unsigned number = 0; number < 16; number++) some = emulated_numbered(number) || some;
     for (unsigned w = 0; w < emulated.threads; w += WARP) {
         unsigned end = w + WARP < emulated.threads ? w + WARP : emulated.threads;
         some = emulated_met(w, end, AT_WARP) || some;
@@ -527,7 +562,9 @@ template <class... T> static void emulated_asm(const char *text, T... operand) {
     auto is = [text](const char *name) { return strstr(text, name) != nullptr; };
     const char *wgmma = strstr(text, "wgmma.mma_async.");
     if (!*text || is("wgmma.commit_group.sync.aligned;")) return;
-    if (is("wgmma.fence.sync.aligned;"))
+    if (sscanf(text, "bar.sync %u, %u;", &k, &n) == 2)
+        emulated_bar_sync(k, n);
+    else if (is("wgmma.fence.sync.aligned;"))
         emulated.fenced[emulated.me] = true;
     else if (is("fence.proxy.async;"))
         emulated.visible[emulated.me] = true;

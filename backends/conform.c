@@ -306,6 +306,10 @@ bool emit_conform(const struct machine *m, bool execute, struct conformity *coun
                   struct diags *diags, struct text *report) {
     int errors = diags->errors, step = 0;
     *counts = (struct conformity){0};
+    for (int i = 0; i < m->ninstrs; i++)
+        for (int k = 0; k < m->instr[i].nemits; k++)
+            counts->others += m->instr[i].emit[k].language != LANGUAGE_LLVM &&
+                              m->instr[i].emit[k].language != LANGUAGE_C;
     while (step >= 0 && step < step_count(m))
         step = run_child(m, execute, step, counts, diags, report);
     return diags->errors == errors;

@@ -1,5 +1,5 @@
 /* Do the emit texts of a machine file do what the semantics beside them say? Texts in other
- * languages than LLVM and C are not tried.
+ * languages than LLVM and C are counted, not tried.
  *
  * Without `execute` nobody vouches for the file: each text is read by LLVM or the C compiler, and
  * nothing is made of it. No code comes to be, none is loaded, and the compiler opens no file but
@@ -20,6 +20,7 @@
  * that crashes is an error, not a crash. */
 struct conformity {
     int read, executed; /* texts */
+    int others;         /* of instructions, in languages that are not tried */
 };
 bool emit_conform(const struct machine *, bool execute, struct conformity *, struct diags *,
                   struct text *report);

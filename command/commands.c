@@ -414,6 +414,7 @@ static bool check_machine(isamap *im, const char *path) {
         report_integer(&im->report, "instructions", m->ninstrs);
         report_integer(&im->report, "emits_read", texts.read);
         report_integer(&im->report, "emits_executed", texts.executed);
+        report_integer(&im->report, "emits_not_tried", texts.others);
         report_bool(&im->report, "ok", ok);
         report_close(&im->report);
         text_printf(&im->report.text, "%s: machine '%s', %d memories, %d instructions and moves",
@@ -424,6 +425,9 @@ static bool check_machine(isamap *im, const char *path) {
         else if (texts.read)
             text_printf(&im->report.text, ", %d of %d emit texts executed", texts.executed,
                         texts.read);
+        if (texts.others)
+            text_printf(&im->report.text, ", %d in other languages than LLVM and C not tried",
+                        texts.others);
         text_printf(&im->report.text, ": %s\n",
                     ok      ? "ok"
                     : sound ? "its emit texts are wrong"

@@ -116,14 +116,14 @@ rm -f "$work/graphs"
 ISAMAP_EMULATED_GRAPHS=$work/graphs LD_LIBRARY_PATH=$work isamap bench tests/data/cuda/along.isam -m gpu-sm80 --runs 3 >/dev/null 2>&1
 grep -qE '^[1-9][0-9]* recorded, [1-9][0-9]* replays$' "$work/graphs" && good || bad "what is timed is not recorded: $(cat "$work/graphs")"
 
-# the script for a real device: a line of JSON for each item; what is done is not done again
+# the script for real hardware: a line of JSON for each item, several items at a time; what is done is not done again, and what is wrong is
 for run in 1 2; do
-  out=$(LD_LIBRARY_PATH=$work scripts/silicon -o "$work/silicon" texts gpu-sm80 2>/dev/null)
-  case $run$out in
-    1'{"part": "texts", "machine": "gpu-sm80", "name": "emit texts", "status": 0, '*'}' | 2) good ;;
-    *) bad "scripts/silicon, run $run: $out" ;;
-  esac
+  out=$(LD_LIBRARY_PATH=$work scripts/silicon --jobs 2 -o "$work/silicon" texts cpu-scalar cpu-avx2 gpu-sm80 2>"$work/said")
+  lines=$(sed -nE 's/^\{"part": "texts", "machine": "([^"]*)", "name": "emit texts", "status": ([0-9]*), .*\}$/1 \1 \2/p' <<<"$out" | sort | tr '\n' ' ')
+  case $run$lines in "11 cpu-avx2 0 1 cpu-scalar 0 " | "11 cpu-scalar 0 " | 2) good ;; *) bad "scripts/silicon, run $run: $out" ;; esac
+  grep -q '^0 wrong, 0 left' "$work/said" && good || bad "scripts/silicon, run $run: $(cat "$work/said")"
 done
+scripts/silicon --jobs 0 texts >/dev/null && bad "no jobs are some"
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

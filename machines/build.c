@@ -202,8 +202,28 @@ static void build_queue(struct build *b, struct queue *q, const struct found *f)
     q->window = build_int(b, f->node, "window", -1, 1);
     q->threads = build_int(b, f->node, "threads", 0, 1);
     q->registers = build_int(b, f->node, "registers", 0, 1);
+    q->role = build_ref(b, f->node, "with", KIND_QUEUE);
     for (int i = 0; i < f->node->nchildren; i++)
         q->begin = build_emits(b, f->node->child[i], &q->nbegins);
+}
+
+/* Queues that the threads of another one execute as well have as many. */
+static void share_threads(struct build *b) {
+    for (int k = 0; k < b->m->nqueues; k++) {
+        struct queue *q = &b->m->queue[k];
+        const struct queue *own = q->role < 0 ? NULL : &b->m->queue[q->role];
+        if (own && (own == q || own->unit != q->unit || !own->threads ||
+                    node_attr(b->found[KIND_QUEUE][q->role].node, "with") || q->threads ||
+                    q->registers || q->nbegins))
+            diag_line(b->diags, q->at.file, q->at.line, 0,
+                      "queue '%s' is executed with '%s', expected one of the same unit that has "
+                      "threads, and no threads, registers or begin of its own",
+                      q->id, own->id);
+        else if (own)
+            q->threads = own->threads;
+        else
+            q->role = k;
+    }
 }
 
 static bool unit_within(const struct machine *m, int unit, int outer) {
@@ -512,6 +532,7 @@ static void build_all(struct build *b, const struct node *root, const struct loa
     default_refills(m);
     BUILD_ALL(KIND_BUS, bus, nbuses, build_bus);
     BUILD_ALL(KIND_QUEUE, queue, nqueues, build_queue);
+    share_threads(b);
     BUILD_ALL(KIND_SYNC, sync, nsyncs, build_sync);
     BUILD_ALL(KIND_STATE, state, nstates, build_state);
     BUILD_ALL(KIND_FORMAT, format, nformats, build_format);

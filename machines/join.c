@@ -22,7 +22,7 @@ static const struct space {
      "loop.table state.of configure.clobbers",
      "base banks"},
     {"bus", "*.bus", ""},
-    {"queue", "*.queue sync.from sync.to", ""},
+    {"queue", "*.queue queue.with sync.from sync.to", ""},
     {"sync", "*.completes", "push pop"},
     {"state", "*.state configure.sets", "slot"},
     {"format", "*.format", ""},

@@ -87,6 +87,7 @@ struct queue {
     double contention;                 /* of data_order: that wait falls with this power of the share of the pipes that chains fill */
     int64_t window;                    /* instructions that may be under way or waiting for operands; -1 unlimited */
     int64_t threads;                   /* of its own that execute its instructions, in a block of threads; 0: those of its unit */
+    int role;                          /* the queue whose threads these are: itself, or `with` */
     int64_t registers;                 /* of each of these threads, beside threads of other queues; 0: as many as the compiler gives them */
     struct emit *begin; int nbegins;   /* what they execute first then */
     int nop;                           /* instruction that does nothing (no operands) on this queue; -1: none */

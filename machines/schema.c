@@ -37,7 +37,7 @@ static const struct element {
      "part"},
     {"part", "id", "min max", ""},
     {"bus", "id rate", "latency burst energy", ""},
-    {"queue", "id", "depth width order pick contention window threads registers", "begin"},
+    {"queue", "id", "depth width order pick contention window threads registers with", "begin"},
     {"state", "id fields", "init count of size align", ""},
     {"sync", "id kind", "from to depth count memory size unit latency interval", "init push pop"},
     {"init", "", "", "emit"},

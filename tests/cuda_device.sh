@@ -77,6 +77,7 @@ box\[2\] = {64|box[2] = {128|the driver does not make state tmap: unknown (CUDA 
 "cuTensorMapEncodeTiled"|"cuTensorMapEncode"|the driver does not make state tmap: unknown (CUDA error 801)
 SWIZZLE_128B = 3|SWIZZLE_128B = 0|verified    NO
  completes="full"||was not declared in this scope
+ with="ask"| with="tile"|queue 'copy' is executed with 'tile', expected one of the same unit that has threads
 size="128" align="128"||state 'tmap' of 'tma' is made of addresses, expected its size
 LIST
 # beside cuBLAS, whose place tests/cuda/cublas.c takes: both are right, and take a millisecond of the device's

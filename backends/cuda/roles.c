@@ -9,7 +9,7 @@
 /* ---- whose a node is ---- */
 static bool queue_mine(const struct cuda *c, int queue) {
     bool apart = queue >= 0 && c->g.machine->queue[queue].threads > 0;
-    return c->role < 0 ? !apart : apart && queue == c->role;
+    return c->role < 0 ? !apart : apart && c->g.machine->queue[queue].role == c->role;
 }
 
 bool cuda_mine(struct cgen *g, const struct node *node) {
@@ -41,7 +41,7 @@ static void find_queues(struct cuda *c, const struct node *node, int n, bool *fo
         int queue = node[i].kind == NODE_ISSUE  ? m->instr[node[i].issue->instr].queue
                     : node[i].kind == NODE_SYNC ? node[i].sync.queue
                                                 : -1;
-        if (queue >= 0 && m->queue[queue].threads > 0) found[queue] = true;
+        if (queue >= 0 && m->queue[queue].threads > 0) found[m->queue[queue].role] = true;
         if (node[i].kind == NODE_LOOP)
             find_queues(c, node[i].loop->body, node[i].loop->nbody, found);
     }

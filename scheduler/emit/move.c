@@ -39,13 +39,6 @@ static const struct sx **sized(struct arena *a, int n) {
     return arena_array(a, (size_t)n + 1, sizeof(struct sx *));
 }
 
-static int64_t inner_run(const struct move *mv) {
-    int64_t n = 1;
-    for (int k = 0; k < mv->naxes; k++)
-        if (mv->axis[k].fixed) n *= mv->axis[k].fixed;
-    return n;
-}
-
 static struct issue_node *move_issue(struct transfer *t, const struct fit *f, struct val from,
                                      struct val to) {
     struct work *w = t->w;
@@ -62,7 +55,7 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
     n->axis = arena_array(a, (size_t)mv->needle->nx + 1, sizeof *n->axis);
     for (int x = 0; x < mv->needle->nx; x++) n->axis[x] = -1;
     for (int i = 0; i < in->nranged; i++) n->size[i] = sx_const(a, 0);
-    for (int i = 0; i < in->nstride_names; i++) n->stride[i] = sx_const(a, inner_run(mv));
+    for (int i = 0; i < in->nstride_names; i++) n->stride[i] = sx_const(a, move_inner_run(mv));
     for (int i = 0, k = 0; i < in->noperands; i++)
         if (in->operand[i].accumulate) n->flag[k++] = sx_const(a, 0);
     for (int k = 0; k < mv->naxes; k++) {

@@ -238,6 +238,52 @@ static bool aligned(const struct match *t, bool from) {
     return true;
 }
 
+/* The stride or size of this name, where it is known when the schedule is made. */
+static bool known_stride(const struct match *t, int name, double *out) {
+    struct val v = val_const(move_inner_run(t->mv));
+    for (int k = 0; k < t->mv->naxes; k++) {
+        const struct move_axis *ax = &t->mv->axis[k];
+        const struct box_dim *d = t->f->dim_of[k] >= 0 ? &t->f->box.dim[t->f->dim_of[k]] : NULL;
+        if (d && ax->from.kind == STRIDE_FREE && ax->from.name == name) v = d->from;
+        if (d && ax->to.kind == STRIDE_FREE && ax->to.name == name) v = d->to;
+    }
+    *out = (double)v.c;
+    return !v.x;
+}
+
+static bool known_size(const struct match *t, int size, double *out) {
+    for (int k = 0; k < t->mv->naxes; k++) {
+        if (t->mv->axis[k].size != size) continue;
+        struct val v = t->f->dim_of[k] >= 0 ? t->f->box.dim[t->f->dim_of[k]].extent : val_const(1);
+        *out = (double)v.c;
+        return !v.x;
+    }
+    return false;
+}
+
+static bool rule_name(void *user, const char *name, const char *field, double *out) {
+    const struct match *t = user;
+    const struct instr *in = t->mv->needle->in;
+    for (int i = 0; i < in->nstride_names && !field; i++)
+        if (!strcmp(in->stride_name[i], name)) return known_stride(t, i, out);
+    for (int i = 0; i < in->nranged && !field; i++)
+        if (!strcmp(in->semantics->param[in->ranged[i]].name, name)) return known_size(t, i, out);
+    for (int i = 0; i < t->w->m->nparams && !field; i++)
+        if (!strcmp(t->w->m->param[i].name, name))
+            return *out = (double)t->w->m->param[i].value, true;
+    return false;
+}
+
+/* What the machine file requires of strides and sizes; the verifier looks at the rest. */
+static bool rules_hold(const struct match *t) {
+    const struct instr *in = t->mv->needle->in;
+    struct mexpr_env env = {.name = rule_name, .user = (void *)(uintptr_t)t};
+    double x;
+    for (int k = 0; k < in->nrequires; k++)
+        if (mexpr_eval(in->require[k], &env, &x, NULL) && x == 0) return false;
+    return true;
+}
+
 static void fit_cost(struct work *w, struct fit *f) {
     const struct instr *in = f->move->needle->in;
     int64_t size[MAX_SIZES];
@@ -303,7 +349,7 @@ static bool fit_axes(struct match *t, const struct box *box) {
         struct val slot = box->fill ? f->box.dim[i].to : f->box.dim[i].from;
         if (f->looped[i] && !slot.x && slot.c >= FRAGMENT) return false;
     }
-    return aligned(t, true) && aligned(t, false);
+    return aligned(t, true) && aligned(t, false) && rules_hold(t);
 }
 
 static bool fit_move(struct work *w, const struct move *mv, int from, int to, const struct box *box,

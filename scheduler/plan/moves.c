@@ -5,6 +5,13 @@
 #include "scheduler/plan/work.h"
 #include <string.h>
 
+int64_t move_inner_run(const struct move *mv) {
+    int64_t n = 1;
+    for (int k = 0; k < mv->naxes; k++)
+        if (mv->axis[k].fixed) n *= mv->axis[k].fixed;
+    return n;
+}
+
 bool swizzle_same(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
 }

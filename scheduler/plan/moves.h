@@ -49,6 +49,8 @@ struct moves {
     int n;
 };
 
+/* A stride of the move that no dimension of the box takes. */
+int64_t move_inner_run(const struct move *);
 bool swizzle_same(const char *, const char *); /* NULL: elements lie plainly */
 struct moves moves_find(struct work *, struct arena *); /* their programs are to be freed */
 /* A move that computes: from the rows of one operand, the others being constants, home. */

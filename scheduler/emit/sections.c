@@ -311,21 +311,41 @@ static const struct node *mute_signal(const struct work *w, const struct node *a
     return mute;
 }
 
+/* The statement of the sync's queues that stands beside the node: the last before it, else the
+ * first behind it. `stmt` -1: none yet. */
+struct beside {
+    const struct node *at;
+    const struct sync *sync;
+    bool passed;
+    int stmt;
+};
+
+static void find_beside(const struct work *w, const struct node *at, int n, struct beside *b) {
+    for (int i = 0; i < n && !(b->passed && b->stmt >= 0); i++) {
+        if (at[i].kind == NODE_LOOP) find_beside(w, at[i].loop->body, at[i].loop->nbody, b);
+        b->passed |= &at[i] == b->at;
+        if (at[i].kind != NODE_ISSUE || at[i].issue->stmt < 0) continue;
+        int queue = w->m->instr[at[i].issue->instr].queue;
+        if (queue >= 0 && (b->sync->from | b->sync->to) >> queue & 1) b->stmt = at[i].issue->stmt;
+    }
+}
+
+/* Where one is not, the instruction beside it is not for its statement. */
 static bool signals_carried(struct work *w, const struct node *at, int n) {
     const struct node *mute = mute_signal(w, at, n);
     if (!mute) return true;
     const struct signals *g = &mute->sync.signals;
-    const char *verb = g->npops ? "pop" : "push", *queue = w->m->queue[mute->sync.queue].id,
-               *sync = w->m->sync[(g->npops ? g->pop : g->push)->sync].id;
-    struct text t = {0};
-    text_printf(&t,
-                "queue '%s' has to %s '%s' where none of its instructions stands that could carry "
-                "the signal; give the queue an instruction without buffers (kernel nop() { }), or "
-                "the sync's '%s' an emit",
-                queue, verb, sync, verb);
-    emit_fail(w, t.at);
-    text_free(&t);
-    return false;
+    const struct sync *sync = &w->m->sync[(g->npops ? g->pop : g->push)->sync];
+    const char *verb = g->npops ? "pop" : "push", *queue = w->m->queue[mute->sync.queue].id;
+    struct beside b = {.at = mute, .sync = sync, .stmt = -1};
+    find_beside(w, at, n, &b);
+    w->emitted = b.stmt;
+    return emit_refuse(
+        w, arena_printf(w->arena,
+                        "queue '%s' has to %s '%s' where none of its instructions stands that "
+                        "could carry the signal; give the queue an instruction without buffers "
+                        "(kernel nop() { }), or the sync's '%s' an emit",
+                        queue, verb, sync->id, verb));
 }
 
 bool schedule_emit(struct work *w, const struct moves *moves) {

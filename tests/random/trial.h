@@ -32,7 +32,7 @@ struct bench {
     struct schemes native; /* types of its products */
 };
 
-enum { BENCHES = 160 };
+enum { BENCHES = 256 };
 /* All machine files of machines/ and tests/data/machines; devices beside a host without
  * instructions and beside one that has some. `only`: those whose name has it, or NULL. How many. */
 int benches_load(struct bench *, const char *only);

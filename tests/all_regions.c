@@ -341,11 +341,231 @@ static void instances_of_units(void **state) {
     instances("1", "0", "g to g + 16 step 16", "0", WRONG);
 }
 
+/* ---- what is written is no box ---- */
+#define UNBOXED                                                                                    \
+    "schedule unboxed on \"cpu-avx2\" { program { kernel unboxed() {\n"                            \
+    "in X: f32[8] in Y: f32[16] out O: f32[16] temp T: f32[16] temp U: f32[16]\n"                  \
+    "axes i: 8, j: 16, r: 3, k: 4\n %s } }\n"                                                      \
+    "place X: X in dram at 0 bytes 32 argument place Y: Y in dram at 64 bytes 64 argument\n"       \
+    "place O: O in dram at 128 bytes 64 argument place T: T in dram at 192 bytes 64 workspace\n"   \
+    "place U: U in dram at %d bytes 64 workspace\n run { %s } }"
+#define DO(statement) "fallback core llvm do " #statement " "
+
+static void unboxed(const char *body, int address, const char *run, bool right) {
+    char text[2000];
+    snprintf(text, sizeof text, UNBOXED, body, address, run);
+    expect("cpu-avx2", text, right);
+}
+
+/* Statements whose elements are interleaved: each as it finds and leaves the others'. */
+static void interleaved_elements(void **state) {
+    (void)state;
+    static const char two[] = "T[2*i] = X[i]\n T[2*i+1] = Y[i]\n O[j] = T[j]",
+                      sum[] = "T[j] = Y[j]\n T[2*i] += X[i]\n O[j] = T[j]",
+                      over[] = "T[j] = Y[j]\n T[2*i] += X[i]\n T[5*k] = X[k]\n O[j] = T[j]",
+                      fill[] = "T[2*i] = X[i]\n T[2*i+1] = Y[i]\n U[j] = Y[j]\n O[j] = T[j] + U[j]";
+    unboxed(two, 256, DO(0) DO(1) DO(2), RIGHT);
+    unboxed(two, 256, DO(0) DO(2), WRONG);
+    unboxed(two, 256, DO(1) DO(2), WRONG);
+    unboxed(two, 256, DO(0) DO(2) DO(1), WRONG);
+    unboxed(two, 256, DO(0) DO(1) "over (i = 0 to 7) " DO(2), WRONG);
+    unboxed(two, 256, DO(0) "over (i = 1 to 8) " DO(1) DO(2), WRONG);
+    unboxed(sum, 256, DO(0) DO(1) DO(2), RIGHT);
+    unboxed(sum, 256, DO(1) DO(0) DO(2), WRONG);
+    unboxed(sum, 256, DO(0) DO(2), WRONG);
+    unboxed(sum, 256, DO(0) DO(1) DO(1) DO(2), WRONG);
+    unboxed(sum, 256, DO(0) DO(1) "over (i = 0 to 4) " DO(2), WRONG);
+    unboxed(sum, 256, DO(0) "over (j = 0 to 15) " DO(1) DO(2), WRONG);
+    unboxed(over, 256, DO(0) DO(1) DO(2) DO(3), RIGHT);
+    unboxed(over, 256, DO(1) DO(0) DO(2) DO(3), WRONG);
+    unboxed(over, 256, DO(0) DO(2) DO(1) DO(3), WRONG);
+    unboxed(fill, 256, DO(0) DO(1) DO(2) DO(3), RIGHT);
+    unboxed(fill, 252, DO(0) DO(1) DO(2) DO(3), WRONG);
+    unboxed(fill, 252, DO(0) DO(2) DO(1) DO(3), WRONG);
+}
+
+/* The proof relies on this: what nothing has written is not read. */
+static void unwritten_elements_are_refused(void **state) {
+    (void)state;
+    static const char *const body[] = {"T[2*i] = X[i]\n O[j] = T[j]",
+                                       "T[2*i] = X[i]\n T[j] += Y[j]\n O[j] = T[j]",
+                                       "T[i] = X[i] where i < 5\n O[j] = 1\n O[i] = T[i]"};
+    isamap *im = isamap_open();
+    struct job j;
+    isamap_option(im, "machine", "cpu-avx2");
+    job_init(&j, "examples/f32/gmm.isam");
+    assert_true(job_machine(im, &j, USE_SIM));
+    for (size_t k = 0; k < sizeof body / sizeof *body; k++) {
+        char text[2000];
+        struct diags said;
+        snprintf(text, sizeof text, UNBOXED, body[k], 256, DO(0) DO(1));
+        struct source source = {.file = "x.sched", .text = text, .length = strlen(text)};
+        diags_init(&said);
+        assert_null(schedule_parse(j.machine, &source, &said));
+        assert_non_null(strstr(said.at[0].text, "elements of 'T' are read that were not written"));
+        diags_free(&said);
+    }
+    job_free(&j);
+    isamap_close(im);
+}
+
+/* Constraints, and elements to which several points add. */
+static void parts_of_a_buffer(void **state) {
+    (void)state;
+    static const char where[] = "T[j] = Y[j]\n T[i] = X[i] where i < 5\n O[j] = T[j]",
+                      outside[] = "T[j] = Y[j]\n T[i+9] = X[i] where i < 7\n O[j] = T[j]",
+                      window[] = "T[j] = 0\n T[i+r] += X[i] * Y[r]\n O[j] = T[j]",
+                      again[] = "T[j] = Y[j]\n T[2*i] = X[i]\n U[j] = T[j]\n T[i+4] = X[i] where i "
+                                "> 2\n O[j] = T[j] + U[j]";
+    unboxed(where, 256, DO(0) DO(1) DO(2), RIGHT);
+    unboxed(where, 256, DO(1) DO(0) DO(2), WRONG);
+    unboxed(where, 256, DO(0) DO(2), WRONG);
+    unboxed(where, 256, DO(0) DO(2) DO(1), WRONG);
+    unboxed(where, 256, DO(0) DO(1) "over (i = 0 to 4) " DO(2), WRONG);
+    unboxed(where, 256, DO(0) DO(1) "over (i = 1 to 8) " DO(2), WRONG);
+    unboxed(outside, 256, DO(0) DO(1) DO(2), RIGHT);
+    unboxed(outside, 256, DO(0) DO(1) "over (i = 0 to 6) " DO(2), WRONG);
+    unboxed(window, 256, DO(0) DO(1) DO(2), RIGHT);
+    unboxed(window, 256, DO(0) DO(1) "over (r = 0 to 2) " DO(2), WRONG);
+    unboxed(window, 256, DO(0) DO(1) DO(1) "over (r = 0 to 1) " DO(2), WRONG);
+    unboxed(window, 256, DO(0) "over (j = 0 to 8) " DO(1) DO(2), WRONG);
+    unboxed(again, 256, DO(0) DO(1) DO(2) DO(3) DO(4), RIGHT);
+    unboxed(again, 256, DO(0) DO(1) DO(3) DO(2) DO(4), WRONG);
+    unboxed(again, 256, DO(0) DO(2) DO(1) DO(3) DO(4), WRONG);
+    unboxed(again, 192, DO(0) DO(1) DO(2) DO(3) DO(4), WRONG);
+}
+
+/* Both ends of a row, a row at a time, then read by an instruction's move. */
+static void rows_apart(const char *rows, const char *over, const char *at, bool right) {
+    char text[2000];
+    snprintf(text, sizeof text,
+             "schedule rows on \"cpu-avx2\" { program { kernel rows() {\n"
+             "in X: f32[6, 2] out O: f32[6, 8] temp T: f32[6, 8] axes n: 6, i: 2, j: 8\n"
+             "T[n, j] = 1\n T[n, 7*i] = X[n, i]\n O[n, j] = max(T[n, j], 0) } }\n"
+             "place X: X in dram at 0 bytes 48 argument place O: O in dram at 128 bytes 192 "
+             "argument\n place T: T in dram at 320 bytes 192 workspace\n"
+             "place t: T in ymm at 0 bytes 32 local place o: O in ymm at 32 bytes 32 local\n"
+             "run { fallback core llvm do 0\n loop w = 0 to %s {\n"
+             "fallback core llvm do 1 over (%s)\n"
+             "issue load.f32(S = T + %s*32, D = t)\n"
+             "issue max.imm.f32(A = t, s = imm 0, C = o) do 2 axes (j: j) at (n = %s, j = 0)\n"
+             "issue store.f32(S = o, D = O + %s*32) } } }",
+             rows, over, at, at, at);
+    expect("cpu-avx2", text, right);
+}
+
+static void rows_with_gaps(void **state) {
+    (void)state;
+    rows_apart("6", "n = w to w + 1", "w", RIGHT);
+    rows_apart("6", "n = 5 - w to 6 - w", "(5 - w)", RIGHT);
+    rows_apart("5", "n = w to w + 1", "w", WRONG);
+    rows_apart("6", "n = 5 - w to 6 - w", "w", WRONG);
+    rows_apart("6", "n = w to w + 1, i = 0 to 1", "w", WRONG);
+    rows_apart("6", "n = w to w + 1, i = 1 to 2", "w", WRONG);
+}
+
+static uint64_t draw(uint64_t *seed, uint64_t below) {
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (*seed >> 33) % below;
+}
+
+/* Statements of the body in their order, some exchanged, left out, twice or in part. */
+static void put_run(struct text *run, uint64_t *seed, int statements) {
+    int order[8], n = 0;
+    for (int k = 0; k < statements; k++) {
+        order[n++] = k;
+        if (draw(seed, 12) == 0) order[n++] = (int)draw(seed, (uint64_t)statements);
+        if (draw(seed, 12) == 0) n--;
+        if (n > 1 && draw(seed, 8) == 0) {
+            int last = order[n - 1];
+            order[n - 1] = order[n - 2];
+            order[n - 2] = last;
+        }
+        if (n > 5) break;
+    }
+    for (int k = 0; k < n; k++) {
+        static const char *const axis[] = {"i", "j", "r"};
+        int a = (int)draw(seed, 9), extent = a == 0 ? 8 : a == 1 ? 16 : 3;
+        int cut = (int)draw(seed, (uint64_t)extent + 1);
+        text_printf(run, "fallback core llvm do %d ", order[k]);
+        if (a > 2) continue;
+        bool both = draw(seed, 2) == 0;
+        if (both)
+            text_printf(run, "over (%s = 0 to %d) fallback core llvm do %d ", axis[a], cut,
+                        order[k]);
+        text_printf(run, "over (%s = %d to %d) ", axis[a], both ? cut : 0, both ? extent : cut);
+    }
+}
+
+/* Whatever is proved of such schedules is right. */
+static void random_ones_are_not_proved_wrongly(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int statements;
+    } body[] = {
+        {"T[2*i] = X[i]\n T[2*i+1] = Y[i]\n O[j] = T[j]", 3},
+        {"T[j] = Y[j]\n T[2*i] += X[i]\n O[j] = T[j]", 3},
+        {"T[j] = Y[j]\n T[2*i] += X[i]\n T[5*k] = X[k]\n O[j] = T[j]", 4},
+        {"T[j] = Y[j]\n T[i] = X[i] where i < 5\n O[j] = T[j]", 3},
+        {"T[j] = 0\n T[i+r] += X[i] * Y[r]\n O[j] = T[j]", 3},
+        {"T[2*i] = X[i]\n U[j] = Y[j]\n U[i+4] = T[2*i] where i > 1\n O[j] = U[j]", 4},
+        {"T[j] = Y[j]\n T[2*i] = X[i]\n U[j] = T[j]\n T[i+4] = X[i] where i > 2\n O[j] = T[j] + "
+         "U[j]",
+         5},
+        {"T[2*i] = X[i]\n U[3*r] = Y[r]\n O[j] = 0\n O[2*i] += T[2*i]\n O[r] += U[3*r] where r > "
+         "0",
+         5},
+    };
+    enum { BODIES = sizeof body / sizeof *body, TRIES = 3000 };
+    isamap *im = isamap_open();
+    struct job j;
+    uint64_t seed = 5;
+    int proved = 0, wrong = 0;
+    isamap_option(im, "machine", "cpu-avx2");
+    job_init(&j, "examples/f32/gmm.isam");
+    assert_true(job_machine(im, &j, USE_SIM));
+    for (int k = 0; k < TRIES; k++) {
+        struct text run = {0}, text = {0}, why = {0};
+        struct diags ignored;
+        int b = (int)draw(&seed, BODIES),
+            at = draw(&seed, 4) ? 256 : 192 + 4 * (int)draw(&seed, 16);
+        put_run(&run, &seed, body[b].statements);
+        text_printf(&text, UNBOXED, body[b].text, at, run.n ? run.at : "");
+        struct source source = {.file = "x.sched", .text = text.at, .length = text.n};
+        struct schedule *s = schedule_parse(j.machine, &source, &im->diags);
+        assert_non_null(s);
+        diags_init(&ignored);
+        bool right = schedule_verify(s, NULL, &ignored),
+             claimed = schedule_prove_symbolically(s, 0, &why);
+        if (claimed && !right) fail_msg("proved, but wrong:\n%s", text.at);
+        proved += claimed;
+        wrong += !right;
+        diags_free(&ignored);
+        schedule_free(s);
+        text_free(&run);
+        text_free(&text);
+        text_free(&why);
+    }
+    print_message("%d proved, %d wrong\n", proved, wrong);
+    assert_true(proved > TRIES / 20 && wrong > TRIES / 20);
+    job_free(&j);
+    isamap_close(im);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiles_of_groups), cmocka_unit_test(rows_for_later),
-        cmocka_unit_test(rows_in_rings),   cmocka_unit_test(host_work_overlaps),
-        cmocka_unit_test(sums_cut_short),  cmocka_unit_test(order_breaks_late),
-        cmocka_unit_test(steps_with_rows), cmocka_unit_test(instances_of_units)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_of_groups),
+                                       cmocka_unit_test(rows_for_later),
+                                       cmocka_unit_test(rows_in_rings),
+                                       cmocka_unit_test(host_work_overlaps),
+                                       cmocka_unit_test(sums_cut_short),
+                                       cmocka_unit_test(order_breaks_late),
+                                       cmocka_unit_test(steps_with_rows),
+                                       cmocka_unit_test(instances_of_units),
+                                       cmocka_unit_test(interleaved_elements),
+                                       cmocka_unit_test(unwritten_elements_are_refused),
+                                       cmocka_unit_test(parts_of_a_buffer),
+                                       cmocka_unit_test(rows_with_gaps),
+                                       cmocka_unit_test(random_ones_are_not_proved_wrongly)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

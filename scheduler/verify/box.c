@@ -77,14 +77,16 @@ static bool cut_at_edge(const struct sym *s, const struct image *x, struct regio
 }
 
 /* The box is at home, each part of it as the last statement before `stmt` that writes it left it.
- */
-static bool home_holds_parts(struct sym *s, int stmt, int place, struct region need) {
+ * unset: parts that nothing has written may be there, of which nothing is known. */
+static bool home_holds_parts(struct sym *s, int stmt, int place, struct region need, bool unset) {
     struct wanted_version want;
     struct region rest;
     if (region_empty(s, &need)) return true;
     if (version_wanted(s, stmt, &need, &want)) return home_holds(s, place, need, &want);
+    if (want.unset && unset) return true;
     return want.spans && sym_spend(s, 1) && cut_at_edge(s, want.spans, &need, &rest) &&
-           home_holds_parts(s, stmt, place, need) && home_holds_parts(s, stmt, place, rest);
+           home_holds_parts(s, stmt, place, need, unset) &&
+           home_holds_parts(s, stmt, place, rest, unset);
 }
 
 /* The indices that the forms reach, those outside the buffer left out where the read has a fill. */
@@ -206,12 +208,74 @@ static bool fallback_reads(struct sym *s, int stmt, const struct affine *point) 
         if (home < 0) return sym_fail(s, "a buffer has no home");
         if (!index_forms(s, &t->read[r], point, index) ||
             !fallback_apart(s, t, r, index, written) ||
-            !need_box(s, index, t->read[r].buffer, t->read[r].has_fill, &need) ||
-            !sym_layout(s, home) || !home_holds_parts(s, stmt, home, need) ||
+            !need_box(s, index, t->read[r].buffer, t->read[r].has_fill || t->nwhere, &need) ||
+            !sym_layout(s, home) || !home_holds_parts(s, stmt, home, need, false) ||
             !parallel_touch(s, home, need.o, need.n, need.nindices, false))
             return false;
     }
     return true;
+}
+
+/* Of the axes that must run at once the fallback has all values, and the other indices move by a
+ * box: then none but its points write these elements. */
+static bool all_at_once(struct sym *s, int stmt, const struct affine *point,
+                        const struct affine *index) {
+    const struct program *p = s->v->p;
+    const struct image *x = sym_image(s, stmt);
+    int ndims = p->buffer[p->stmt[stmt].dst.buffer].ndims;
+    struct lin zero = lin_of(0);
+    struct affine own[SYM_INDICES];
+    struct region box;
+    for (int a = 0; a < p->naxes; a++) {
+        struct lin extent = sym_extent(s, a);
+        int64_t trips = 1, most;
+        int steps = 0;
+        if (!(x->together >> a & 1)) continue;
+        for (int d = 0; d < s->ndims; d++)
+            if (point[a].d[d]) trips = s->n[d], steps += point[a].d[d] == 1 ? 1 : 2;
+        if (steps > 1 || !lin_same(&point[a].l, &zero) || !lin_constant(&extent, &most) ||
+            trips != most)
+            return false;
+    }
+    for (int e = 0; e < ndims; e++) own[e] = x->loose >> e & 1 ? affine_of(0) : index[e];
+    return forms_box(s, own, ndims, &box);
+}
+
+/* What is no box: it is as the statement leaves it, if it was before as the statements before left
+ * it. The elements of a temporary between those that are written may hold anything: no program
+ * reads an element that was not set. `w` is the smallest box around. */
+static bool fallback_whole(struct sym *s, const struct fallback_node *n, const struct affine *point,
+                           const struct affine *index, struct region *w) {
+    if (!sym_image(s, n->stmt)->whole || !all_at_once(s, n->stmt, point, index))
+        return sym_fail(s, "what a fallback writes is no box");
+    w->count = lin_of(WHOLE);
+    return home_holds_parts(s, n->stmt, w->place, *w, true);
+}
+
+/* Each element of the box by as many points. */
+static bool fallback_part(struct sym *s, const struct fallback_node *n, const struct affine *index,
+                          struct region *w) {
+    const struct stmt *t = &s->v->p->stmt[n->stmt];
+    const struct buffer *b = &s->v->p->buffer[w->buffer];
+    struct wanted_version want;
+    int64_t times = 1;
+    if (sets_part(t)) return sym_fail(s, "statement %d has constraints", n->stmt);
+    for (int d = 0; d < s->ndims; d++) {
+        bool moves = false;
+        for (int e = 0; e < b->ndims; e++) moves |= index[e].d[d] != 0;
+        if (!moves) times *= s->n[d];
+    }
+    if (!forms_box(s, index, b->ndims, w) || (times > 1 && t->combine == COMBINE_SET))
+        return sym_fail(s, "what a fallback writes is no box");
+    w->count = lin_of(times);
+    if (t->combine == COMBINE_SET) return true;
+    if (!version_wanted(s, n->stmt, w, &want)) return false;
+    want.own = n->stmt;
+    want.own_step = w->step;
+    const struct region *g = home_holds(s, w->place, *w, &want);
+    if (!g) return false;
+    bool partial = g->writer == n->stmt && lin_same(&g->step, &w->step);
+    return !partial || lin_add(&w->count, &g->count, 1);
 }
 
 bool box_fallback(struct sym *s, const struct fallback_node *n) {
@@ -219,10 +283,8 @@ bool box_fallback(struct sym *s, const struct fallback_node *n) {
     const struct stmt *t = &v->p->stmt[n->stmt];
     struct affine point[MAX_AXES], index[SYM_INDICES];
     struct region w = {.buffer = t->dst.buffer};
-    int64_t times = 1;
     bool none;
     s->nexecuted = 0;
-    if (sets_part(t)) return sym_fail(s, "statement %d has constraints", n->stmt);
     if (!fallback_points(s, n, point, &none)) return false;
     if (none) return true;
     w.place = v->home[t->dst.buffer];
@@ -230,34 +292,16 @@ bool box_fallback(struct sym *s, const struct fallback_node *n) {
     w.type = v->p->buffer[t->dst.buffer].type;
     if (!sym_layout(s, w.place) || !sym_at(s, n->stmt, point) ||
         !instances_executed(s, n->stmt, point) || !fallback_reads(s, n->stmt, point) ||
-        !index_forms(s, &t->dst, point, index))
+        !index_forms(s, &t->dst, point, index) ||
+        !need_box(s, index, w.buffer, t->nwhere > 0, &w) ||
+        !parallel_touch(s, w.place, w.o, w.n, w.nindices, true))
         return false;
-    for (int d = 0; d < s->ndims; d++) {
-        bool moves = false;
-        for (int e = 0; e < v->p->buffer[w.buffer].ndims; e++) moves |= index[e].d[d] != 0;
-        if (!moves) times *= s->n[d];
-    }
-    if (!forms_box(s, index, v->p->buffer[w.buffer].ndims, &w) ||
-        (times > 1 && t->combine == COMBINE_SET))
-        return sym_fail(s, "what a fallback writes is no box");
-    struct region inside = {0};
-    if (!need_box(s, index, w.buffer, false, &inside) ||
-        !parallel_touch(s, w.place, inside.o, inside.n, inside.nindices, true))
-        return false;
-    w.count = lin_of(times);
     w.step = sym_step(s, n->stmt);
     w.writer = sym_writer(s, n->stmt);
-    if (t->combine != COMBINE_SET) {
-        struct wanted_version want;
-        if (!version_wanted(s, n->stmt, &inside, &want)) return false;
-        want.own = n->stmt;
-        want.own_step = w.step;
-        const struct region *g = home_holds(s, w.place, inside, &want);
-        if (!g) return false;
-        bool partial = g->writer == n->stmt && lin_same(&g->step, &w.step);
-        if (partial && !lin_add(&w.count, &g->count, 1)) return false;
-    }
-    if (!box_in_one_fold(s, &w)) return false;
+    if (!(sym_image(s, n->stmt)->whole ? fallback_whole(s, n, point, index, &w)
+                                       : fallback_part(s, n, index, &w)) ||
+        !box_in_one_fold(s, &w))
+        return false;
     regions_kill(s, &w);
     return sym_spend(s, 4) && regions_add(s, &w) && box_executed(s);
 }
@@ -340,7 +384,7 @@ bool box_end(struct sym *s) {
         if (home < 0) return sym_fail(s, "a buffer has no home");
         if (!whole_box(s, b, &need)) return false;
         if (p->buffer[b].size) need.n[0] = s->var[p->buffer[b].size - 1].l;
-        if (!home_holds_parts(s, p->nstmts, home, need)) return false;
+        if (!home_holds_parts(s, p->nstmts, home, need, false)) return false;
     }
     return true;
 }

@@ -6,8 +6,9 @@
 #include "scheduler/verify/sym.h"
 
 /* `own`: a statement of which any partial result will do too; -1. own_only: nothing else will. `spans`: none, for the box reaches beyond
- * what that statement writes. any: no element is read, only what stands for those outside the buffer. */
-struct wanted_version { int writer, own; bool own_only, any; struct lin count, step, own_step; const struct image *spans; };
+ * what that statement writes. any: no element is read, only what stands for those outside the buffer.
+ * unset: no statement before writes an element of the box, nor does the caller. */
+struct wanted_version { int writer, own; bool own_only, any, unset; struct lin count, step, own_step; const struct image *spans; };
 
 /* version.c. sym_at: of the instances at `point`, from now on; all are of one step of the recurrence around, which sym_step gives to what
  * they write (0 where the statement writes no element at two steps). */

@@ -54,8 +54,12 @@ struct digit { int index; int64_t div, mod, stride; };
 struct home_layout { bool known, usable; int n; struct digit d[SYM_DIGITS]; int64_t period[SYM_INDICES]; };
 
 /* What a statement writes: in one step of the recurrence around it; in all where index `timed` moves with the steps (-1: none does), by as many `rows` as
- * a step writes. */
-struct image { bool known; bool box; int timed; int64_t rows, lo[SYM_INDICES], n[SYM_INDICES], times; };
+ * a step writes.
+ * Not box but whole: lo and n are bounds of what is written, and the statement is followed only where all of its instances that may write the elements
+ * of a box are executed at once. Then each element of the box is what it is after the statement, written by it or not. `loose`: indices that
+ * do not move by a box; `together`: axes of which all values must be executed at once. */
+enum { WHOLE = -1 };                    /* count of such regions: no number of contributions */
+struct image { bool known, box, whole; int timed; int64_t rows, lo[SYM_INDICES], n[SYM_INDICES], times; uint64_t loose, together; };
 
 /* What an iteration of a parallel loop reads or writes of a home: a box of indices. of: that iteration, a number of its own for all that a general
  * one stands for, or IN_GENERAL while that is walked. */

@@ -58,52 +58,112 @@ bool sets_part(const struct stmt *t) {
     return t->nwhere > 0 && t->combine == COMBINE_SET;
 }
 
-const struct image *sym_image(struct sym *s, int stmt) {
-    struct image *x = &s->image[stmt];
+/* The axes that the mask has and that move index e of the destination. */
+static uint64_t moving(const struct program *p, const struct access *dst, int e, uint64_t axes) {
+    uint64_t found = 0;
+    for (int a = 0; a < p->naxes; a++)
+        if (axes >> a & 1 && p->axis[a].extent > 1 && access_coef(p, dst, e, a))
+            found |= UINT64_C(1) << a;
+    return found;
+}
+
+/* Index e takes each value of a range once as these axes run; n: how many. */
+static bool fills_range(const struct program *p, const struct access *dst, int e, uint64_t axes,
+                        int64_t *n) {
+    int64_t most = 1;
+    bool up = true;
+    *n = 1;
+    for (bool found = true; found;) {
+        found = false;
+        for (int a = 0; a < p->naxes && !found; a++) {
+            found = axes >> a & 1 && p->axis[a].extent > 1 && access_coef(p, dst, e, a) == *n;
+            if (found) *n *= p->axis[a].extent;
+        }
+    }
+    for (int a = 0; a < p->naxes; a++) {
+        int64_t c = access_coef(p, dst, e, a);
+        if (!(axes >> a & 1)) continue;
+        up &= c >= 0;
+        most += c * (p->axis[a].extent - 1);
+    }
+    return up && most == *n;
+}
+
+static void find_box(struct sym *s, int stmt, struct image *x) {
     const struct program *p = s->v->p;
-    const struct stmt *t = &p->stmt[stmt];
-    const struct buffer *b = &p->buffer[t->dst.buffer];
-    if (x->known) return x;
-    x->known = true;
-    x->times = 1;
-    if (sets_part(t) || b->ndims > SYM_INDICES || !find_timed(s, stmt, x)) return x;
+    const struct access *dst = &p->stmt[stmt].dst;
+    int ndims = p->buffer[dst->buffer].ndims;
     uint64_t axes = image_axes(s, stmt, x);
     x->box = true;
-    for (int e = 0; e < b->ndims; e++) {
-        x->lo[e] = access_coef(p, &t->dst, e, p->naxes);
-        x->n[e] = 1;
-    }
+    x->times = 1;
     for (int a = 0; a < p->naxes; a++) {
         int moved = 0;
         if (!(axes >> a & 1)) continue;
-        for (int e = 0; e < b->ndims; e++) moved += access_coef(p, &t->dst, e, a) != 0;
+        for (int e = 0; e < ndims; e++) moved += access_coef(p, dst, e, a) != 0;
         int64_t extent = p->axis[a].extent;
         struct lin count = sym_extent(s, a);
         if (moved == 0 && !lin_constant(&count, &extent)) x->box = false;
         if (moved == 0) x->times *= extent;
         x->box &= moved <= 1;
     }
-    for (int e = 0; e < b->ndims && x->box; e++) {
-        int64_t most = 1;
-        for (bool found = true; found;) {
-            found = false;
-            for (int a = 0; a < p->naxes; a++) {
-                if (!(axes >> a & 1) || p->axis[a].extent == 1 ||
-                    access_coef(p, &t->dst, e, a) != x->n[e])
-                    continue;
-                x->n[e] *= p->axis[a].extent;
-                found = true;
-                break;
-            }
-        }
-        for (int a = 0; a < p->naxes; a++) {
-            int64_t c = access_coef(p, &t->dst, e, a);
-            if (!(axes >> a & 1)) continue;
-            x->box &= c >= 0;
-            most += c * (p->axis[a].extent - 1);
-        }
-        x->box &= most == x->n[e];
+    for (int e = 0; e < ndims && x->box; e++) {
+        x->lo[e] = access_coef(p, dst, e, p->naxes);
+        x->box = fills_range(p, dst, e, axes, &x->n[e]);
     }
+}
+
+/* Axes whose values do not each write elements of their own, in a box. */
+static uint64_t sharing_axes(const struct program *p, const struct stmt *t, uint64_t axes) {
+    int ndims = p->buffer[t->dst.buffer].ndims;
+    uint64_t found = 0;
+    for (int a = 0; a < p->naxes; a++) {
+        int moved = 0;
+        bool bound = false;
+        for (int e = 0; e < ndims; e++) moved += access_coef(p, &t->dst, e, a) != 0;
+        for (int k = 0; k < t->nwhere; k++) bound |= t->where[k].coef[a] != 0;
+        if (axes >> a & 1 && p->axis[a].extent > 1 && (moved != 1 || bound))
+            found |= UINT64_C(1) << a;
+    }
+    return found;
+}
+
+/* In a recurrence an element has a version for each step: that is not followed so. */
+static void find_whole(struct sym *s, int stmt, struct image *x) {
+    const struct program *p = s->v->p;
+    const struct stmt *t = &p->stmt[stmt];
+    int ndims = p->buffer[t->dst.buffer].ndims;
+    uint64_t axes = s->v->domain[stmt];
+    if (s->v->recurrence_of[stmt] >= 0) return;
+    x->whole = true;
+    x->times = WHOLE;
+    x->timed = -1;
+    x->together = sharing_axes(p, t, axes);
+    for (int e = 0; e < ndims; e++) {
+        uint64_t by = moving(p, &t->dst, e, axes);
+        int64_t reach = 0;
+        if (by & x->together || !fills_range(p, &t->dst, e, axes, &reach)) {
+            x->loose |= UINT64_C(1) << e;
+            x->together |= by;
+        }
+        x->lo[e] = access_coef(p, &t->dst, e, p->naxes);
+        x->n[e] = 1;
+        for (int a = 0; a < p->naxes; a++) {
+            int64_t far = by >> a & 1 ? access_coef(p, &t->dst, e, a) * (p->axis[a].extent - 1) : 0;
+            x->lo[e] += far < 0 ? far : 0;
+            x->n[e] += far < 0 ? -far : far;
+        }
+    }
+}
+
+const struct image *sym_image(struct sym *s, int stmt) {
+    struct image *x = &s->image[stmt];
+    const struct stmt *t = &s->v->p->stmt[stmt];
+    if (x->known) return x;
+    x->known = true;
+    x->times = 1;
+    if (s->v->p->buffer[t->dst.buffer].ndims > SYM_INDICES) return x;
+    if (!sets_part(t) && find_timed(s, stmt, x)) find_box(s, stmt, x);
+    if (!x->box) find_whole(s, stmt, x);
     return x;
 }
 
@@ -244,7 +304,8 @@ static enum found last_writer(struct sym *s, const struct region *need, int from
         struct lin step;
         if (l->at[k] < from || l->at[k] >= to) continue;
         const struct image *x = sym_image(s, w);
-        if (!x->box) return fails(s, "what a statement writes of '%s' is no box", need->buffer);
+        if (!x->box && !x->whole)
+            return fails(s, "what a statement writes of '%s' is no box", need->buffer);
         enum truth meets = image_meets(s, x, need);
         if (meets == NO) continue;
         if (meets == MAYBE) {
@@ -280,13 +341,16 @@ bool version_wanted(struct sym *s, int stmt, const struct region *need,
     if (found == NOT_HERE) found = last_writer(s, need, 0, q ? q->first : at, BEFORE_IT, out);
     if (found != NOT_HERE) return found == HERE;
     enum role role = v->p->buffer[need->buffer].role;
-    return role == ROLE_IN || role == ROLE_INOUT || role == ROLE_CONST ||
+    out->unset = role != ROLE_IN && role != ROLE_INOUT && role != ROLE_CONST;
+    return !out->unset ||
            sym_fail(s, "a read of '%s' finds nothing written", v->p->buffer[need->buffer].name);
 }
 
 bool has_version(const struct region *g, const struct wanted_version *want) {
     if (want->any) return true;
-    if (want->own >= 0 && g->writer == want->own && lin_same(&g->step, &want->own_step))
+    struct lin whole = lin_of(WHOLE);
+    if (want->own >= 0 && g->writer == want->own && lin_same(&g->step, &want->own_step) &&
+        !lin_same(&g->count, &whole))
         return true;
     return g->writer == want->writer && !want->own_only && lin_same(&g->count, &want->count) &&
            lin_same(&g->step, &want->step);

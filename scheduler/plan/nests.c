@@ -397,6 +397,7 @@ static void nests_begin(struct work *w) {
 }
 
 bool nests_make(struct work *w, const struct moves *moves) {
+    order_starts(w);
     nests_begin(w);
     for (int i = 0; i < w->norder; i++) {
         int k = w->task_of[w->order[i]], at = i;

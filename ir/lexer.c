@@ -127,3 +127,12 @@ bool token_is(const struct source *s, const struct token *k, const char *spellin
     return (k->kind == TOKEN_MARK || k->kind == TOKEN_NAME) && k->length == n &&
            memcmp(s->text + k->at, spelling, n) == 0;
 }
+
+bool is_keyword(const char *word, size_t length) {
+    static const char *const keyword[] = {"kernel", "in",   "out",   "inout", "const", "temp",
+                                          "axes",   "seq",  "recur", "state", "call",  "where",
+                                          "and",    "else", "inf",   "nan"};
+    for (size_t k = 0; k < sizeof keyword / sizeof *keyword; k++)
+        if (strlen(keyword[k]) == length && memcmp(keyword[k], word, length) == 0) return true;
+    return false;
+}

@@ -22,4 +22,7 @@ struct token token_next(const struct source *, size_t at); /* at: where the last
 bool token_is(const struct source *, const struct token *,
               const char *spelling); /* a mark or a name */
 
+/* A word of the language, which cannot be a name. */
+bool is_keyword(const char *word, size_t length);
+
 #endif

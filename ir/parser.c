@@ -7,10 +7,6 @@
 
 const char *const role_name[ROLE_COUNT] = {"in", "out", "inout", "const", "temp", "state"};
 
-static const char *const keyword[] = {"kernel", "in",   "out",   "inout", "const", "temp",
-                                      "axes",   "seq",  "recur", "state", "call",  "where",
-                                      "and",    "else", "inf",   "nan"};
-
 bool parse_fail(struct parser *p, size_t at, const char *fmt, const char *what) {
     if (!p->failed) diag_at(p->diags, p->source, at, fmt, what);
     p->failed = true;
@@ -63,9 +59,8 @@ bool parse_expect(struct parser *p, const char *spelling) {
 }
 
 static bool at_keyword(const struct parser *p) {
-    for (size_t k = 0; k < sizeof keyword / sizeof *keyword; k++)
-        if (parse_at(p, keyword[k])) return true;
-    return false;
+    return p->token.kind == TOKEN_NAME &&
+           is_keyword(p->source->text + p->token.at, p->token.length);
 }
 
 const char *parse_token_text(struct parser *p) {

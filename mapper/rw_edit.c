@@ -1,4 +1,5 @@
 /* Building changed programs, for the rewrites. */
+#include "ir/lexer.h"
 #include "mapper/rewrite_int.h"
 
 #include <assert.h>
@@ -12,7 +13,7 @@ static bool taken(const struct program *p, const char *name) {
         if (!strcmp(p->axis[a].name, name)) return true;
     for (int k = 0; k < p->nparams; k++)
         if (!strcmp(p->param[k].name, name)) return true;
-    return program_buffer(p, name) >= 0;
+    return is_keyword(name, strlen(name)) || program_buffer(p, name) >= 0;
 }
 
 static const char *fresh(struct program *p, const char *base) {

@@ -1,3 +1,4 @@
+#include "ir/lexer.h"
 #include "onnx/onnx.h"
 
 #ifdef ISAMAP_WITH_ONNX
@@ -60,17 +61,14 @@ static bool is_word(char c) {
 }
 
 static bool reserved(const char *name) {
-    static const char *const words[] = {"kernel", "in",      "out",   "inout", "const", "temp",
-                                        "axes",   "seq",     "recur", "state", "call",  "where",
-                                        "and",    "else",    "inf",   "nan",   "neg",   "from",
-                                        "to",     "reverse", "step"};
+    static const char *const words[] = {"neg", "from", "to", "reverse", "step"};
     enum type type;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], name) == 0) return true;
     for (int op = 0; op < OP_COUNT; op++)
         if (op_info[op].notation == NOTE_CALL && strcmp(op_info[op].spelling, name) == 0)
             return true;
-    return type_parse(name, strlen(name), &type);
+    return is_keyword(name, strlen(name)) || type_parse(name, strlen(name), &type);
 }
 
 const char *name_unique(struct import *im, const char *wanted) {

@@ -1,4 +1,5 @@
 /* The program as scheduled grows: packed buffers, the statements that fill them, their axes. */
+#include "ir/lexer.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
@@ -29,7 +30,7 @@ static bool taken(const struct program *p, const char *name) {
         if (!strcmp(p->axis[i].name, name)) return true;
     for (int i = 0; i < p->nparams; i++)
         if (!strcmp(p->param[i].name, name)) return true;
-    return program_buffer(p, name) >= 0;
+    return is_keyword(name, strlen(name)) || program_buffer(p, name) >= 0;
 }
 
 const char *unique_name(struct work *w, const char *base, const char *suffix) {

@@ -232,6 +232,48 @@ static void barriers_of_blocks_order_queues(void **state) {
     isamap_close(im);
 }
 
+static struct operand_layout *layout_of(struct machine *m, const char *instr, int operand) {
+    for (int k = 0; k < m->ninstrs; k++)
+        if (!strcmp(m->instr[k].id, instr)) return &m->instr[k].operand[operand].layout[0];
+    fail_msg("no instruction '%s'", instr);
+    return NULL;
+}
+
+/* Who writes a swizzled copy and who reads it exchange the same bytes, or nothing is proved; nor
+ * where the copy takes part of the bytes that are exchanged. */
+static void swizzles_agree(void **state) {
+    (void)state;
+    static const char *const large[] = {"M=4096", "N=4096", "K=4096", NULL};
+    static const char *const other[] = {"2,4,3", NULL};
+    isamap *im = opened("gpu-sm90", large);
+    struct job j;
+    char *text = schedule_text(im, &j, "examples/bf16/gmm.isam");
+    struct operand_layout *copied = layout_of(j.machine, "cp.rows.bf16", 1);
+    const char *right = copied->swizzle;
+    assert_string_equal(right, "3,4,3");
+    assert_true(schedule_prove_symbolically(j.schedule, 0, &(struct text){0}));
+    for (int k = 0; k < 2; k++) {
+        struct text why = {0};
+        copied->swizzle = other[k];
+        assert_false(schedule_prove_symbolically(j.schedule, 0, &why));
+        assert_non_null(strstr(why.at, "not affine"));
+        text_free(&why);
+    }
+    copied->swizzle = right;
+    struct place *p = j.schedule->place;
+    for (int k = 0; k < j.schedule->nplaces; k++) {
+        if (strcmp(j.machine->memory[p[k].memory].id, "smem") != 0) continue;
+        struct text why = {0};
+        p[k].address += 16;
+        assert_false(schedule_prove_symbolically(j.schedule, 0, &why));
+        p[k].address -= 16;
+        text_free(&why);
+    }
+    free(text);
+    job_free(&j);
+    isamap_close(im);
+}
+
 /* Places that turn together have no entries for slots that never meet. */
 static void entries_follow_slots(void **state) {
     (void)state;
@@ -413,6 +455,7 @@ int main(void) {
         cmocka_unit_test(broken_large_ones_are_refused),
         cmocka_unit_test(tiles_that_stay_are_known),
         cmocka_unit_test(barriers_of_blocks_order_queues),
+        cmocka_unit_test(swizzles_agree),
         cmocka_unit_test(entries_follow_slots),
         cmocka_unit_test(long_ones_are_proved),
         cmocka_unit_test(pinned_parts_of_rings_are_proved),

@@ -131,7 +131,7 @@ gpu-sm80 examples/f32/layernorm.isam fallback -D M=5 -D N=40
 gpu-sm80 examples/digits/digits-int8.onnx m16n8k32.i8 -D N=8
 gpu-sm80 examples/f32/gru.isam fallback -D H=16 --size T=3
 gpu-sm90 examples/bf16/gmm.isam wgmma.128x256.rows.bf16 -D M=128 -D N=256 -D K=128
-gpu-sm90 examples/i8/gmm.isam wgmma. -D M=256 -D N=256 -D K=144
+gpu-sm90 examples/i8/gmm.isam wgmma. -D M=384 -D N=256 -D K=144
 LIST
   # tails: kernels of their own, in which roles and tokens begin anew
   while read -r type instruction sizes; do

@@ -50,7 +50,7 @@ while IFS='|' read -r file from to message; do
 done <<'LIST'
 mma-block|\${2\*HALF}|${HALF}|barrier
 mma-block|\${2\*HALF}|${4*HALF}|barrier
-gpu-sm90|fence\.proxy\.async;||wgmma reads copies that no fence has made visible
+gpu-sm90|fence\.proxy\.async\.shared::cta;||wgmma reads copies that no fence has made visible
 gpu-sm90|wgmma\.fence\.sync\.aligned;||wgmma without a fence before it
 gpu-sm90|"r"(\${COPIERS})|"r"(32)|barrier
 gpu-sm90|asm volatile("setmaxnreg|__syncthreads(); asm volatile("setmaxnreg|__syncthreads in divergent code

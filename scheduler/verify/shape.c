@@ -115,6 +115,7 @@ static bool shape_offsets(struct verify *v, struct shape *h, int o, const struct
         return verify_error(v, "the strides of operand '%s' are no integers in range", b->name);
     if (!swizzle_parse(n->layout->swizzle, &p->swizzle))
         return verify_error(v, "the swizzle of operand '%s' is none", b->name);
+    if (v->renamed) p->swizzle = (struct swizzle){0};
     h->cost += b->elements;
     if (!verify_step(v, b->elements)) return false;
     if (!n->layout->map && n->layout->nstrides == 0) return true;

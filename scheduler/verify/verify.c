@@ -366,6 +366,7 @@ static void granules_of_nodes(struct verify *v, const struct node *node, int n) 
 
 void verify_fill_granules(struct verify *v) {
     const struct schedule *s = v->s;
+    verify_rename_swizzled(v);
     for (int m = 0; m < v->m->nmemories; m++) v->granule[m] = 8;
     for (int p = 0; p < s->nplaces; p++) {
         int *g = &v->granule[s->place[p].memory];

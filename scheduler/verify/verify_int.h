@@ -180,6 +180,7 @@ struct verify {
     struct writer_list *written;       /* [nbuffers] */
     uint64_t *domain;                  /* [nstmts] axes whose values number the instances */
     struct flat **flat;                /* [nstmts][1 + nreads] destination, reads */
+    bool renamed;                      /* bytes are named by their addresses before swizzles (swizzle.c) */
     int *granule;                      /* [nmemories] bytes of a tag's entry */
     int *word;                         /* [nmemories + nstates] bytes of a race granule; states come after the memories */
 
@@ -224,6 +225,7 @@ int verify_slot(struct verify *, int place);                        /* that is c
 void verify_open_tables(struct verify *);
 bool verify_fill_tables(struct verify *);
 void verify_fill_granules(struct verify *);
+void verify_rename_swizzled(struct verify *); /* sets `renamed`: before the first shape */
 void verify_close_tables(struct verify *);
 void verify_at(struct verify *, const int64_t *size);               /* all of it, with these values of the open sizes */
 enum { VERIFY_LENGTHS = 5 };

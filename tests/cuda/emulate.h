@@ -468,15 +468,19 @@ static void emulated_test_wait(emulated_operand *o) {
     if (!done) emulated_stop(AT_LOOK);
 }
 
-/* Element (i, x) of a matrix that a descriptor names, without swizzle: squares of 8 rows of 16 bytes, `along_k` and `along_rows` bytes from
- * one to the next. In a square lie 16 bytes along K, or, transposed, along i. */
+/* Element (i, x) of a matrix that a descriptor names. Without swizzle it is squares of 8 rows of 16 bytes, `lead` and `stride` bytes from one
+ * to the next along K and along the rows; 16 bytes lie along K, or, transposed, along i. With the swizzle of 128 bytes it is groups of eight such
+ * rows, `stride` bytes apart: along i, or, transposed, along K, where the next 128 bytes of i lie `lead` bytes on. */
 static float emulated_described(uint64_t descriptor, const char *type, bool transposed, unsigned i, unsigned x) {
-    unsigned size = emulated_byte(type) ? 1 : 2, each = 16 / size;
-    uint64_t along_k = (descriptor >> 16 & 0x3fff) << 4, along_rows = (descriptor >> 32 & 0x3fff) << 4;
-    unsigned row = transposed ? x % 8 : i % 8, byte = (transposed ? i % 8 : x % each) * size;
-    uint64_t at = ((descriptor & 0x3fff) << 4) + x / each * along_k + i / 8 * along_rows + row * 16 + byte;
+    unsigned size = emulated_byte(type) ? 1 : 2, swizzled = descriptor >> 62, row = swizzled ? 128 : 16, each = row / size;
+    uint64_t lead = (descriptor >> 16 & 0x3fff) << 4, stride = (descriptor >> 32 & 0x3fff) << 4, at = (descriptor & 0x3fff) << 4;
+    unsigned across = transposed ? i : x, along = transposed ? x : i;
+    if (swizzled > 1) emulated_fail("a descriptor with another swizzle than that of 128 bytes");
+    if (swizzled && !transposed && at % 128 + (x + 1) * size > 128) emulated_fail("a row of more than 128 bytes");
+    at += along % 8 * row + across % each * size;
+    at += swizzled ? along / 8 * stride + across / each * lead : x / each * lead + i / 8 * stride;
+    if (swizzled) at ^= at >> 3 & 0x70;
     uint32_t bits = 0;
-    if (descriptor >> 62) emulated_fail("a descriptor with a swizzle");
     memcpy(&bits, emulated_shared(at, size), size);
     return emulated_element(type, bits, 0);
 }
@@ -566,7 +570,7 @@ template <class... T> static void emulated_asm(const char *text, T... operand) {
         emulated_bar_sync(k, n);
     else if (is("wgmma.fence.sync.aligned;"))
         emulated.fenced[emulated.me] = true;
-    else if (is("fence.proxy.async;"))
+    else if (is("fence.proxy.async;") || is("fence.proxy.async.shared::cta;"))
         emulated.visible[emulated.me] = true;
     else if (sscanf(text, "setmaxnreg.%3[a-z].sync.aligned.u32 %u;", d, &n) == 2 && n >= 24 && n <= 256 && n % 8 == 0)
         emulated.registers[emulated.me] = n;

@@ -1,5 +1,6 @@
 /* V1, V3, V5 and V6 of docs/mapping.md on access matrices; the certificate proves the same again
  * with isl. */
+#include "ir/determines.h"
 #include "mapper/mapper_int.h"
 
 #include <math.h>
@@ -44,31 +45,6 @@ bool axis_in_class(const struct needle *n, const struct site *site, const struct
 
 /* ---- V3 ---- */
 
-/* Can this dimension alone tell the undetermined axes apart? So if each coefficient exceeds what
- * all smaller ones reach. */
-static uint64_t determined_by(const struct program *p, const struct access *a, int dim,
-                              uint64_t open) {
-    int axis[MAX_AXES], n = 0;
-    for (int x = 0; x < p->naxes; x++)
-        if (open >> x & 1 && access_coef(p, a, dim, x)) {
-            int at = n++;
-            for (; at > 0 &&
-                   llabs(access_coef(p, a, dim, axis[at - 1])) > llabs(access_coef(p, a, dim, x));
-                 at--)
-                axis[at] = axis[at - 1];
-            axis[at] = x;
-        }
-    uint64_t mask = 0;
-    __int128 reach = 0;
-    for (int k = 0; k < n; k++) {
-        int64_t c = llabs(access_coef(p, a, dim, axis[k]));
-        if (c <= reach) return 0;
-        reach += (__int128)c * (p->axis[axis[k]].extent - 1);
-        mask |= UINT64_C(1) << axis[k];
-    }
-    return mask;
-}
-
 /* Is there a difference of two points, not zero, that reaches no other element? Walks the
  * differences of the axes that the quick test left open; only windows with overlap come here. */
 struct difference {
@@ -103,12 +79,7 @@ static bool collides(struct difference *d, int k, const int64_t *sum, bool nonze
 }
 
 bool access_injective(const struct program *p, const struct access *a, uint64_t axes) {
-    int ndims = p->buffer[a->buffer].ndims;
-    uint64_t open = axes, before;
-    do {
-        before = open;
-        for (int d = 0; d < ndims; d++) open &= ~determined_by(p, a, d, open);
-    } while (open && open != before);
+    uint64_t open = axes & ~access_determines(p, a, axes);
     if (!open) return true;
     struct difference d = {.p = p, .a = a, .steps = 100000};
     for (int x = 0; x < p->naxes; x++)

@@ -88,6 +88,12 @@ isamap compile examples/f32/gru.isam -m gpu-sm80 -o "$work/gru.cu" >/dev/null 2>
 kernels=$(grep -c __global__ "$work/gru.cu")
 [ "$kernels" -eq 1 ] && good || bad "a small recurrence is $kernels kernels"
 
+# copies of windows: each element has a thread, though indices are sums of several axes; the numbers of so few points have 32 bits. Sums read ahead
+isamap compile examples/operators/c3d.isam -m gpu-sm90 -D N=1 -D C=18 -D K=20 -D D=3 -D P=3 -D Q=17 -o "$work/c3d.cu" >/dev/null 2>&1
+grep -q 'for (uint32_t x = ' "$work/c3d.cu" && ! grep -qE 'for \(int64_t x[0-9]* = ' "$work/c3d.cu" && good || bad "copies of windows: $(grep 'for (.*x' "$work/c3d.cu")"
+isamap compile examples/f32/softmax.isam -m gpu-sm90 -o "$work/softmax.cu" >/dev/null 2>&1
+[ "$(grep -c 'pragma unroll 16' "$work/softmax.cu")" -eq 2 ] && good || bad "sums do not read ahead"
+
 # queues that nothing else keeps in order: a kernel ends between their nests, where a kernel of the fallback lies between them too
 isamap compile examples/operators/att.isam -m gpu-sm80 -o "$work/att.sched" >/dev/null && [ "$(grep -c 'pop launch' "$work/att.sched")" -eq 2 ] && good || bad "attention's three nests do not meet twice"
 

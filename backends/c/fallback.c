@@ -1,4 +1,5 @@
 #include "backends/c/c_int.h"
+#include "ir/determines.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -267,6 +268,7 @@ static void nest_text(struct nest *n, int k) {
         c_line(n->g, "%s acc = %s;", flight_name(n->program->buffer[n->stmt->dst.buffer].type),
                dst);
     }
+    if (accumulator && n->g->dialect->sums) c_line(n->g, "%s", n->g->dialect->sums);
     open_loop(n, k);
     if (accumulator)
         guarded(n, true);
@@ -310,27 +312,15 @@ static bool overlaps(const struct nest *n, const struct access *read) {
     return !alike;
 }
 
-/* Different values of the axis write different elements whatever the others are: some index has it
- * alone. */
-static bool parts(const struct nest *n, int axis) {
-    const struct access *dst = &n->stmt->dst;
-    for (int d = 0; d < n->program->buffer[dst->buffer].ndims; d++) {
-        int others = 0;
-        for (int a = 0; a < n->program->naxes; a++)
-            others += a != axis && access_coef(n->program, dst, d, a) != 0;
-        if (access_coef(n->program, dst, d, axis) && !others) return true;
-    }
-    return false;
-}
-
 /* Axes that part the destination come first: their points can be executed in any order, by anyone.
  */
 static void deal_axes(struct nest *n) {
     int rest[MAX_AXES], nrest = 0;
+    uint64_t parting = access_determines(n->program, &n->stmt->dst, n->stmt->axes);
     for (int r = 0; r < n->stmt->nreads; r++)
         if (overlaps(n, &n->stmt->read[r])) return;
     for (int k = 0; k < n->naxes; k++) {
-        if (parts(n, n->order[k]))
+        if (parting >> n->order[k] & 1)
             n->order[n->ndealt++] = n->order[k];
         else
             rest[nrest++] = n->order[k];
@@ -338,20 +328,32 @@ static void deal_axes(struct nest *n) {
     for (int k = 0; k < nrest; k++) n->order[n->ndealt + k] = rest[k];
 }
 
+/* So many points, and steps over as many again, have numbers of 32 bits, which a device divides
+ * several times as fast as those of 64. */
+static bool few_points(const struct nest *n) {
+    int64_t points = 1;
+    for (int k = 0; k < n->ndealt; k++) {
+        int64_t length = n->high[n->order[k]] - n->low[n->order[k]] + 1;
+        if (length > 0 && __builtin_mul_overflow(points, length, &points)) return false;
+    }
+    return points <= INT32_MAX;
+}
+
 /* One loop over the points of all dealt axes, the last of them the fastest. */
 static void open_dealt(struct nest *n) {
     struct cgen *g = n->g;
-    const char *points = "1", *rest = "x";
+    const char *points = "1", *rest = "x", *type = few_points(n) ? "uint32_t" : "int64_t";
     for (int k = 0; k < n->ndealt; k++) {
         int a = n->order[k];
-        c_line(g, "const int64_t n%d = isamap_max(0, %s - %s);", a, n->hi[a], n->lo[a]);
+        c_line(g, "const %s n%d = (%s)isamap_max(0, %s - %s);", type, a, type, n->hi[a], n->lo[a]);
         points = arena_printf(&g->arena, "%s * n%d", points, a);
     }
-    c_line(g, "for (int64_t x = %s; x < %s; x += %s) {", g->mine, points, g->among);
+    c_line(g, "for (%s x = (%s)(%s); x < %s; x += (%s)(%s)) {", type, type, g->mine, points, type,
+           g->among);
     g->indent++;
     for (int k = n->ndealt - 1; k >= 0; k--) {
         int a = n->order[k];
-        c_line(g, "const int64_t x%d = %s + %s %% n%d;", a, n->lo[a], rest, a);
+        c_line(g, "const int64_t x%d = %s + (int64_t)(%s %% n%d);", a, n->lo[a], rest, a);
         rest = arena_printf(&g->arena, "%s / n%d", rest, a);
         n->axis[a] = arena_printf(&g->arena, "x%d", a);
     }

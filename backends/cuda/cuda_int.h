@@ -93,7 +93,7 @@ bool cuda_goes_along(struct cuda *, const struct node *, int n, const struct nod
 
 /* ---- small.c ---- */
 int64_t cuda_length(int64_t extent, const struct sx *lo, const struct sx *hi); /* of a part of an axis; where that is not plain, the extent */
-int64_t cuda_points(const struct cuda *, const struct fallback_node *); /* of its destination, that it writes */
+int64_t cuda_points(struct cuda *, const struct fallback_node *); /* that are dealt to threads */
 bool cuda_is_small(const struct cuda *, const struct node *);           /* one block is enough */
 int64_t cuda_small_threads(const struct cuda *, const struct node *, int n);
 

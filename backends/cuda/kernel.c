@@ -163,7 +163,9 @@ const struct c_dialect cuda_dialect = {.language = LANGUAGE_CUDA,
                                        .turned = turned,
                                        .signal = cuda_signal,
                                        .handles = cuda_handles,
-                                       .rolled = "#pragma unroll 1"};
+                                       .rolled = "#pragma unroll 1",
+                                       /* reads of several turns are under way at once */
+                                       .sums = "#pragma unroll 16"};
 
 /* ---- the kernel ---- */
 static bool turned_by_host(struct cuda *c, int place) {

@@ -26,8 +26,17 @@ static int64_t points_of(const struct cuda *c, const struct fallback_node *node,
     return points;
 }
 
-int64_t cuda_points(const struct cuda *c, const struct fallback_node *node) {
-    return points_of(c, node, false);
+int64_t cuda_points(struct cuda *c, const struct fallback_node *node) {
+    int axis[MAX_AXES], n = c_dealt_axes(&c->g, node, axis);
+    int64_t points = 1;
+    for (int k = 0; k < n; k++)
+        if (__builtin_mul_overflow(points,
+                                   cuda_length(c->g.schedule->program->axis[axis[k]].extent,
+                                               node->lo ? node->lo[axis[k]] : NULL,
+                                               node->hi ? node->hi[axis[k]] : NULL),
+                                   &points))
+            return INT64_MAX;
+    return points;
 }
 
 bool cuda_is_small(const struct cuda *c, const struct node *node) {

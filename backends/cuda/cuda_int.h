@@ -30,9 +30,13 @@ struct made {
 };
 
 /* An issue that completes at a token with an object, and the push of that token; NULL: it cannot be told. */
+enum { MAX_LANDING_POPS = 8 };
 struct landing {
     const struct issue_node *issue;
     const struct signal *push;
+    int turned; /* times that the place of its channel has turned by then */
+    const struct signal *pop[MAX_LANDING_POPS]; /* what must be waited for before, though it is taken later */
+    int pop_turned[MAX_LANDING_POPS], npops;
 };
 
 struct cuda {
@@ -107,7 +111,8 @@ void cuda_begin_objects(struct cuda *);
 void cuda_begin_phases(struct cuda *);
 void cuda_signal(struct cgen *, const struct signal *, bool pop);
 
-const char *cuda_object(struct cgen *, const struct signal *); /* the address of the channel's object, as text */
+const char *cuda_object(struct cgen *, const struct signal *, int turned); /* the address of the channel's object once its place has turned so often, as text */
+void cuda_look(struct cgen *, const struct signal *, int turned); /* waits for a token and does not take it */
 
 /* ---- objects.c ---- */
 void cuda_find_landings(struct cuda *, const struct node *, int n);

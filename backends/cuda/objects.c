@@ -36,25 +36,88 @@ static bool turns(const struct node *node, int n, int place) {
     return false;
 }
 
-/* The next push of the sync in program order, where its channel is the one that it has at the
- * issue; NULL: that cannot be told. */
-static const struct signal *next_push(const struct behind *b, int sync) {
-    for (const struct behind *at = b; at; at = at->out) {
-        for (int i = 0; i < at->nrest; i++) {
-            const struct signal *s = push_of(node_signals(&at->rest[i]), sync);
-            if (!s && at->rest[i].kind == NODE_LOOP &&
-                pushes(at->rest[i].loop->body, at->rest[i].loop->nbody, sync))
-                return NULL;
-            if (!s) continue;
-            for (const struct behind *in = b; s->rotating; in = in->out) {
-                if (turns(in->rest, in == at ? i : in->nrest, s->rotating - 1)) return NULL;
-                if (in == at) break;
-            }
-            return s;
-        }
-        if (at->out && pushes(at->node, at->n, sync)) return NULL; /* the next turn's comes first */
+/* The way from an issue to the next push of its sync, in program order. */
+struct way {
+    const struct machine *m;
+    int sync, queue, place;     /* place: of which turns are counted; -1 */
+    const struct signal *until; /* a pop on the way; NULL: the push */
+    const struct signal *push, *pop[MAX_LANDING_POPS];
+    int turned, npops; /* pop: for what the queue waits on the way */
+    bool reached, given,
+        lost; /* tokens come to the queue on the way; it cannot be told where it leads */
+};
+
+static int queue_of(const struct machine *m, const struct node *node) {
+    return node->kind == NODE_ISSUE  ? m->instr[node->issue->instr].queue
+           : node->kind == NODE_SYNC ? node->sync.queue
+                                     : -1;
+}
+
+static void follow_signals(struct way *x, const struct node *node) {
+    const struct signals *s = node_signals(node);
+    for (int k = 0; s && k < s->npops && queue_of(x->m, node) == x->queue; k++) {
+        x->reached = x->reached || &s->pop[k] == x->until;
+        if (x->npops == MAX_LANDING_POPS) x->lost = true;
+        if (x->npops < MAX_LANDING_POPS) x->pop[x->npops++] = &s->pop[k];
     }
-    return NULL;
+    if (x->reached) return;
+    x->push = push_of(s, x->sync);
+    x->reached = x->push != NULL;
+    for (int k = 0; s && k < s->npushes && !x->reached; k++)
+        x->given = x->given || (x->m->sync[s->push[k].sync].to >> x->queue & 1);
+}
+
+/* Of loops that push the first turn counts, if it is sure that there is one. */
+static void follow(struct way *x, const struct node *node, int n) {
+    for (int i = 0; i < n && !x->reached && !x->lost; i++) {
+        const struct loop_node *l = node[i].kind == NODE_LOOP ? node[i].loop : NULL;
+        int64_t lo, hi;
+        follow_signals(x, &node[i]);
+        if (node[i].kind == NODE_ROTATE && node[i].rotate == x->place) x->turned++;
+        if (!l || x->reached) continue;
+        if (pushes(l->body, l->nbody, x->sync)) {
+            x->lost = !sx_constant(l->lo, &lo) || !sx_constant(l->hi, &hi) || hi <= lo;
+            follow(x, l->body, l->nbody);
+        } else if (x->place >= 0 && turns(l->body, l->nbody, x->place)) {
+            x->lost = true;
+        }
+    }
+}
+
+static struct way follow_out(struct cuda *c, const struct instr *in, const struct behind *b,
+                             const struct signal *until, int rotating) {
+    struct way x = {.m = c->g.machine,
+                    .sync = in->completes,
+                    .queue = in->queue,
+                    .place = rotating - 1,
+                    .until = until};
+    for (; b && !x.reached && !x.lost; b = b->out) {
+        follow(&x, b->rest, b->nrest);
+        if (!x.reached && b->out && pushes(b->node, b->n, x.sync))
+            x.lost = true; /* that of the next turn */
+    }
+    return x;
+}
+
+/* The push at whose object the issue completes; none where that cannot be told. The object may
+ * still be in use until the queue has waited for what it waits for on the way, so that is waited
+ * for before; it must have been on its way by then. */
+static struct landing landing_behind(struct cuda *c, const struct issue_node *issue,
+                                     const struct behind *b) {
+    const struct instr *in = &c->g.machine->instr[issue->instr];
+    struct landing out = {.issue = issue};
+    struct way x = follow_out(c, in, b, NULL, 0);
+    if (x.lost || !x.push || (x.npops && x.given)) return out;
+    struct way at = follow_out(c, in, b, NULL, x.push->rotating);
+    for (int k = 0; k < x.npops && !at.lost; k++) {
+        struct way to = follow_out(c, in, b, x.pop[k], x.pop[k]->rotating);
+        out.pop[out.npops] = x.pop[k];
+        out.pop_turned[out.npops++] = to.turned;
+        at.lost = to.lost;
+    }
+    if (!at.lost) out.push = x.push;
+    out.turned = at.turned;
+    return out;
 }
 
 static void land(struct cuda *c, const struct node *node, int n, const struct behind *out) {
@@ -66,8 +129,8 @@ static void land(struct cuda *c, const struct node *node, int n, const struct be
         if (sync < 0 || c->g.machine->sync[sync].memory < 0) continue;
         const struct signal *own = push_of(&node[i].issue->signals, sync);
         GROW(&c->g.arena, c->landing, c->nlandings, c->cap_landings);
-        c->landing[c->nlandings++] =
-            (struct landing){node[i].issue, own ? own : next_push(&here, sync)};
+        c->landing[c->nlandings++] = own ? (struct landing){.issue = node[i].issue, .push = own}
+                                         : landing_behind(c, node[i].issue, &here);
     }
 }
 
@@ -76,10 +139,10 @@ void cuda_find_landings(struct cuda *c, const struct node *node, int n) {
     land(c, node, n, NULL);
 }
 
-static const struct signal *landing_of(const struct cuda *c, const struct issue_node *n) {
+static struct landing landing_of(const struct cuda *c, const struct issue_node *n) {
     for (int k = 0; k < c->nlandings; k++)
-        if (c->landing[k].issue == n) return c->landing[k].push;
-    return NULL;
+        if (c->landing[k].issue == n) return c->landing[k];
+    return (struct landing){0};
 }
 
 /* ---- states ---- */
@@ -182,13 +245,14 @@ int cuda_handles(struct cgen *g, const struct issue_node *n, struct c_handle *ou
     const struct instr *in = &g->machine->instr[n->instr];
     int count = 0, sync = in->completes;
     if (sync >= 0 && g->machine->sync[sync].memory >= 0) {
-        const struct signal *push = landing_of(c, n);
-        if (!push) {
+        struct landing at = landing_of(c, n);
+        if (!at.push) {
             c_error(g, "at which token of '%s' '%s' completes cannot be said in CUDA C",
                     g->machine->sync[sync].id, in->id);
             return -1;
         }
-        out[count++] = (struct c_handle){"unsigned char *", "bar", cuda_object(g, push)};
+        out[count++] =
+            (struct c_handle){"unsigned char *", "bar", cuda_object(g, at.push, at.turned)};
     }
     for (int k = 0; k < in->nneeds; k++) {
         int state = in->need[k].state;

@@ -187,9 +187,30 @@ static const char *channel_text(struct cgen *g, const struct signal *s) {
                         g->schedule->place[place].slots);
 }
 
-const char *cuda_object(struct cgen *g, const struct signal *s) {
-    return arena_printf(&g->arena, "y_%d + (int)(%s) * %lld", s->sync, channel_text(g, s),
+static const char *turned_channel(struct cgen *g, const struct signal *s, int turned) {
+    const char *channel = channel_text(g, s);
+    if (!turned || !s->rotating || !g->rotates[s->rotating - 1]) return channel;
+    return arena_printf(&g->arena, "(%s + %d) %% %d", channel, turned,
+                        g->schedule->place[s->rotating - 1].slots);
+}
+
+const char *cuda_object(struct cgen *g, const struct signal *s, int turned) {
+    return arena_printf(&g->arena, "y_%d + (int)(%s) * %lld", s->sync, turned_channel(g, s, turned),
                         (long long)g->machine->sync[s->sync].size);
+}
+
+void cuda_look(struct cgen *g, const struct signal *signal, int turned) {
+    const struct sync *s = &g->machine->sync[signal->sync];
+    if (s->memory < 0) return;
+    c_line(g, "{ /* look for %s */", s->id);
+    g->indent++;
+    c_line(g, "const int channel = (int)(%s);", turned_channel(g, signal, turned));
+    c_line(g, "unsigned char *const bar = y_%d + channel * %lld;", signal->sync,
+           (long long)s->size);
+    c_line(g, "const int phase = (int)(t_%d >> channel & 1);", signal->sync);
+    c_plain_emit(g, s->pop_emit, s->npop_emits);
+    g->indent--;
+    c_line(g, "}");
 }
 
 void cuda_signal(struct cgen *g, const struct signal *signal, bool pop) {

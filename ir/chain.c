@@ -260,12 +260,56 @@ static void contain(struct stretches *s, const struct items *own, struct items t
     if (first >= 0 && last > first) merge(s, first, last);
 }
 
+static bool writes(const struct program *p, struct items at, const char *buffer) {
+    for (int i = at.from; i < at.to; i++)
+        if (p->item[i].kind == ITEM_STMT &&
+            !strcmp(p->buffer[p->stmt[p->item[i].stmt].dst.buffer].name, buffer))
+            return true;
+    return false;
+}
+
+/* Stretch k with all that follows it up to these items; behind a stretch, items of both are alike.
+ */
+static void lengthen(struct stretches *s, int k, int before, int after) {
+    for (;;) {
+        int apart = s->after[k].to - s->before[k].to, to = s->before[k].to;
+        if (before > to) to = before;
+        if (after - apart > to) to = after - apart;
+        if (k + 1 < s->n && s->before[k + 1].from < to) {
+            merge(s, k, k + 1);
+            continue;
+        }
+        s->before[k].to = to;
+        s->after[k].to = to + apart;
+        return;
+    }
+}
+
+/* What one program alone writes in a stretch, both must have written when it ends. */
+static void contain_writes(struct stretches *s, int k, const struct program *p,
+                           const struct program *q, bool after) {
+    const struct items *own = after ? s->after : s->before, *other = after ? s->before : s->after;
+    struct items here, there;
+    for (int i = own[k].from; i < own[k].to; i++) {
+        if (p->item[i].kind != ITEM_STMT) continue;
+        int b = p->stmt[p->item[i].stmt].dst.buffer, c = buffer_twin(p, b, q);
+        if (c < 0 || writes(q, other[k], p->buffer[b].name) || !extent_of(p, b, &here) ||
+            !extent_of(q, c, &there))
+            continue;
+        lengthen(s, k, after ? there.to : here.to, after ? here.to : there.to);
+    }
+}
+
 static void contain_all(struct stretches *s, const struct program *p, const struct program *q) {
     struct items at;
     for (int b = 0; b < p->nbuffers; b++)
         if (buffer_twin(p, b, q) < 0 && extent_of(p, b, &at)) contain(s, s->before, at);
     for (int b = 0; b < q->nbuffers; b++)
         if (buffer_twin(q, b, p) < 0 && extent_of(q, b, &at)) contain(s, s->after, at);
+    for (int k = 0; k < s->n; k++) {
+        contain_writes(s, k, p, q, false);
+        contain_writes(s, k, q, p, true);
+    }
 }
 
 /* ---- building ---- */
@@ -307,14 +351,6 @@ void chain_free(struct chain *c) {
         if (c->step[k].program) program_free(c->step[k].program);
     arena_free(&c->arena);
     free(c);
-}
-
-static bool writes(const struct program *p, struct items at, const char *buffer) {
-    for (int i = at.from; i < at.to; i++)
-        if (p->item[i].kind == ITEM_STMT &&
-            !strcmp(p->buffer[p->stmt[p->item[i].stmt].dst.buffer].name, buffer))
-            return true;
-    return false;
 }
 
 static bool named(const char *all, const char *by) {

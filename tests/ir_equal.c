@@ -31,6 +31,11 @@ struct equal_case {
     "E[i] += D[4-i] where n < 2"
 #define STAGED_2 "T[i] = A[4-i]; B[i] = T[i] * 2; U[i] = B[4-i]; D[i] = U[i] * 2; "
 
+#define PLACED                                                                                     \
+    "in X: f32[6,5]  in W: f32[6,5]  out Y: f32[6,5]  temp a: f32[6,5]  temp b: f32[6,5]  "        \
+    "temp s: f32[6]  axes i: 6, j: 5\n"
+#define PLACE(a, read) a "[i,j] = exp(X[i,j]); s[i] = 0; s[i] += " a "[i,j]; " read "; "
+
 #define CELL                                                                                       \
     "in X: i32[9,8]  in U: i32[8,8]  in h0: i32[8]  inout y: i32[9,8]  inout hT: i32[8]  "         \
     "axes i: 8, j: 8, s: 9\n"
@@ -103,6 +108,15 @@ static const struct equal_case cases[] = {
      "C[i] += 3.0 where d < 16 and b < 1", LAWS_EXACT, false},
     {"in A: f32[4,20]  inout C: f32[4]  axes i: 4, b: 5, c: 4, d: 20\n",
      "C[i] += 3.0 where b < 4 and c < 5", "C[i] += 3.0 where d < 16", LAWS_EXACT, true},
+    /* a temporary lies where the result will */
+    {PLACED, PLACE("a", "Y[i,j] = a[i,j] / s[i]"), PLACE("Y", "Y[i,j] = Y[i,j] / s[i]"), LAWS_EXACT,
+     true},
+    {PLACED, PLACE("a", "b[i,j] = a[i,j] / s[i]") "Y[i,j] = b[i,j] + W[i,j]",
+     PLACE("Y", "b[i,j] = Y[i,j] / s[i]") "Y[i,j] = b[i,j] + W[i,j]", LAWS_EXACT, true},
+    {PLACED, PLACE("a", "b[i,j] = a[i,j] / s[i]") "Y[i,j] = b[i,j] + a[i,j]",
+     PLACE("Y", "b[i,j] = Y[i,j] / s[i]") "Y[i,j] = b[i,j] + Y[i,j]", LAWS_EXACT, true},
+    {PLACED, PLACE("a", "Y[i,j] = a[i,j] / s[i]") "Y[i,j] += a[i,j]",
+     PLACE("Y", "Y[i,j] = Y[i,j] / s[i]") "Y[i,j] += Y[i,j]", LAWS_EXACT, false},
     /* a condition on indices that another statement writes down */
     {IN AXES "temp T: bool[16,16]\n", "C[i,j] = select(i - j >= 2, A[i,j], 0)",
      "T[i,j] = i - j >= 2; C[i,j] = select(T[i,j], A[i,j], 0)", LAWS_EXACT, true},

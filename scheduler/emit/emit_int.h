@@ -278,6 +278,7 @@ bool group_turn(struct emitter *, struct nodes *); /* one turn of them: each mem
 bool emit_group(struct emitter *, struct nodes *); /* its nests in the loops that they share */
 
 /* homes.c: final addresses of homes, of the schedule whose sections are complete. False: reported, they do not fit. */
+void homes_join(struct work *); /* what lies in another buffer's home is that buffer, in the program and in all places */
 bool homes_arrange(struct work *, const struct marks *parts);
 
 /* ---- instructions that take their operands' addresses from entries of a table ---- */

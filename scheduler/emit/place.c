@@ -25,6 +25,7 @@ int home_place(struct work *w, int buffer) {
     struct home *h = &w->home[buffer];
     if (h->place >= 0 || buf->role == ROLE_STATE || h->is_tile || join_inner(w, buffer))
         return h->place;
+    if (h->lies_in) return h->place = home_place(w, h->lies_in - 1);
     struct place pl = {.name = arena_strdup(&s->arena, buf->name),
                        .buffer = buffer,
                        .memory = w->m->home,
@@ -46,6 +47,22 @@ int home_place(struct work *w, int buffer) {
     pl.bytes = bytes;
     w->homes_end = (w->homes_end + bytes + align - 1) / align * align;
     return h->place = place_append(w, &pl);
+}
+
+/* From now on the program says so too. */
+void homes_join(struct work *w) {
+    for (int b = 0; b < w->p->nbuffers; b++) {
+        int in = w->home[b].lies_in - 1;
+        if (in < 0) continue;
+        for (int s = 0; s < w->p->nstmts; s++) {
+            struct stmt *st = &w->p->stmt[s];
+            if (st->dst.buffer == b) st->dst.buffer = in;
+            stmt_reread(st, b, in);
+        }
+        for (int p = 0; p < w->s->nplaces; p++)
+            if (w->s->place[p].buffer == b) w->s->place[p].buffer = in;
+        w->changes++;
+    }
 }
 
 void homes_forget(struct work *w) {

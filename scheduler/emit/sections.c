@@ -358,6 +358,7 @@ bool schedule_emit(struct work *w, const struct moves *moves) {
         return emit_fail(w, "queues of the machine have no sync between them");
     w->s->prepare = (struct section){prepare.at, prepare.n};
     w->s->run = (struct section){run.at, run.n};
+    homes_join(w);
     if (!homes_arrange(w, &parts)) return false;
     remains_place(w, &run);
     if (!configures_place(w, &prepare, &run)) return false;

@@ -8,9 +8,11 @@
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
+#include <stdlib.h>
 
 static int load_queue(const struct work *w, const struct moves *moves, int memory) {
     for (int i = 0; i < moves->n; i++) {
@@ -266,6 +268,24 @@ static double starts_missed(const struct work *w, const struct memory *mem, cons
     return lines / f.lines;
 }
 
+/* Runs for each element, where the innermost loop that moves the operand jumps along its rows: all
+ * its turns together fill them, but each begins where nothing foresees it. 0: it goes on where it
+ * was. */
+static double jumping(const struct work *w, const struct memory *mem, const struct plan *p,
+                      const struct task *t, const struct access *acc, int depth) {
+    int64_t by;
+    int last = p->nloops;
+    struct footprint f;
+    while (last > depth && !access_varies(w->p, acc, p->loop[last - 1].axis)) last--;
+    if (last <= depth || work_home(w, acc->buffer)->packed) return 0;
+    int axis = p->loop[last - 1].axis;
+    if (access_dim(w->p, acc, axis, &by) != w->p->buffer[acc->buffer].ndims - 1) return 0;
+    double distance = (double)(llabs(by) * plan_tile(w, p, axis, last)) *
+                      (double)type_size(w->p->buffer[acc->buffer].type);
+    footprint(w, mem, p, t, acc, last, &f);
+    return distance >= f.rows.run + (double)mem->line ? f.runs : 0;
+}
+
 /* What one memory is given during the nest. */
 static struct refilled lines_refilled(const struct work *w, int memory, const struct plan *p,
                                       const struct task *t, const struct share *s) {
@@ -292,6 +312,7 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         if (at == d && d > 0) at--; /* what a step shares with the one before is still there */
         footprint(w, mem, p, t, acc, d, &f);
         double apart = mem->streams > 0 && f.rows.total > (double)mem->streams ? f.runs : 0;
+        if (mem->streams > 0) apart = fmax(apart, jumping(w, mem, p, t, acc, at));
         footprint(w, mem, p, t, acc, at, &f);
         double elements = plan_traffic(w, p, t, acc, at), n = elements * f.ratio,
                runs = elements * fmax(f.runs, apart);

@@ -59,7 +59,8 @@ struct home {    /* of a buffer: in the home memory, or where tiles of it pass b
     int64_t *extent; /* rounded up where packed */
     uint64_t tight;  /* dimensions shorter than their block that are not: moves bring zeros for the rest */
     int64_t elements;
-    int near;      /* the cache in which what is folded stays; -1 */
+    int near;      /* the cache in which what is folded, or lies in another's home, stays; -1 */
+    int lies_in;   /* 1 + the buffer in whose home its elements lie, each where that one's will; 0: it has its own */
     int64_t *fold; /* per dimension: tiles of so many indices lie over one another, the current one from `lo`; 0: not. NULL */
     int place;
     bool locked;   /* the layout is decided */
@@ -94,6 +95,7 @@ bool home_tighten(const struct work *, struct home *, const struct buffer *, con
 void home_run(struct home *, int ndims); /* strides and size from the order of coordinates and the extents */
 struct layout *home_layout(struct work *, struct arena *, const struct home *, int ndims,
                            const char **text);
+int home_near(const struct home *); /* the memory in which tiles of it stay; -1: it is no tile */
 bool tile_stays(const struct work *, int buffer, int memory); /* no traffic between this memory and what it caches */
 bool written_by_tasks(const struct work *, int buffer);
 /* Does what the buffer's home holds beyond its elements not count where a reduction runs into it? */

@@ -70,11 +70,12 @@ struct grouping {
 struct tensor { /* from the first part that touches it to the last */
     int buffer, first, last;
     double bytes;
+    bool given; /* an argument that is only read: each turn's part of it comes from far away once */
 };
 
 /* group_parts.c */
 void parts_find(struct grouping *);
-int tensors_find(const struct grouping *, struct tensor *); /* temporaries between parts, most bytes first */
+int tensors_find(const struct grouping *, struct tensor *); /* temporaries between parts, most bytes first, then arguments that several read */
 /* What becomes a group for its sake, if anything: with those that the tensor's parts are grouped with, and the
  * host's copies that belong to them. NULL: it may be considered; otherwise why not. */
 const char *tensor_range(const struct grouping *, const struct tensor *, int *first, int *last);

@@ -57,17 +57,19 @@ void parts_find(struct grouping *g) {
     }
 }
 
+/* Temporaries first: what is only read comes when their groups are there. */
 static int by_bytes(const void *a, const void *b) {
     const struct tensor *x = a, *y = b;
+    if (x->given != y->given) return x->given - y->given;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
     return x->buffer - y->buffer;
 }
 
-/* All parts that touch the temporary. */
-static void reach(const struct grouping *g, int buffer, int *first, int *last) {
+/* All parts that touch the buffer, if that is its role. */
+static void reach(const struct grouping *g, int buffer, enum role role, int *first, int *last) {
     int count;
     const int *use = buffer_uses(g->w, buffer, &count);
-    for (int i = 0; i < count && g->w->p->buffer[buffer].role == ROLE_TEMP; i++) {
+    for (int i = 0; i < count && g->w->p->buffer[buffer].role == role; i++) {
         int q = g->part_of[use[i]];
         if (q >= 0 && q < *first) *first = q;
         if (q > *last) *last = q;
@@ -80,8 +82,9 @@ int tensors_find(const struct grouping *g, struct tensor *out) {
     for (int b = 0; b < w->p->nbuffers; b++) {
         struct tensor t = {b, g->nparts, -1,
                            (double)w->p->buffer[b].elements *
-                               (double)type_size(w->p->buffer[b].type)};
-        reach(g, b, &t.first, &t.last);
+                               (double)type_size(w->p->buffer[b].type),
+                           w->p->buffer[b].role == ROLE_IN};
+        reach(g, b, t.given ? ROLE_IN : ROLE_TEMP, &t.first, &t.last);
         if (t.first < t.last) out[n++] = t;
     }
     qsort(out, (size_t)n, sizeof *out, by_bytes);
@@ -153,8 +156,10 @@ static void pass_copies(const struct grouping *g, int *first, int *last) {
     const struct work *w = g->w;
     for (bool more = true; more;) {
         int from = *first, to = *last;
-        if (may_copy(g, from)) reach(g, w->p->stmt[g->part[from].stmt].read[0].buffer, first, last);
-        if (may_copy(g, to)) reach(g, w->p->stmt[g->part[to].stmt].dst.buffer, first, last);
+        if (may_copy(g, from))
+            reach(g, w->p->stmt[g->part[from].stmt].read[0].buffer, ROLE_TEMP, first, last);
+        if (may_copy(g, to))
+            reach(g, w->p->stmt[g->part[to].stmt].dst.buffer, ROLE_TEMP, first, last);
         more = from != *first || to != *last;
     }
 }

@@ -20,10 +20,39 @@ enum { STEPS = 6000 };
 
 /* ---- parts without a plan ---- */
 
+/* Of a part of the buffer alone, where the step or a number says which. */
+static double touched_bytes(const struct work *w, const struct touch *t) {
+    const struct stmt *s = &w->p->stmt[t->stmt];
+    const struct buffer *b = &w->p->buffer[t->buffer];
+    uint64_t axes = s->axes & ~recur_axes(w, s);
+    double elements = 1;
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((axes >> a & 1) && access_varies(w->p, t->access, a))
+            elements *= (double)w->p->axis[a].extent;
+    return fmin(elements, (double)b->elements) * (double)type_size(b->type);
+}
+
+/* Do the members' own caches hold what they pass to one another and this part of what the turn
+ * reads, with as much room beside it? Instances of a grid find it in a cache that they share. */
+static bool turn_fits(const struct work *w, const struct draft *d, const struct nest_group *g,
+                      const struct touch *t) {
+    const struct nest *first = draft_first(w, d);
+    double bytes = touched_bytes(w, t) / g->turns;
+    for (int i = 0; i < g->npassed; i++) bytes += (double)g->passed[i].bytes;
+    return g->around < 0 || (first && first->is_grid) ||
+           2 * bytes <= (double)w->m->memory[g->around].size;
+}
+
+/* What lies in a result's home comes there from far away when it is made, and the result, made of
+ * it, does not. */
 static bool stays(const struct work *w, const struct draft *d, const struct nest_group *g,
                   const struct touch *t) {
-    for (int i = 0; i < g->npassed; i++)
-        if (g->passed[i].buffer == t->buffer) return true;
+    for (int i = 0; i < g->npassed; i++) {
+        const struct passed *p = &g->passed[i];
+        int in = work_home(w, p->buffer)->lies_in;
+        if (p->buffer == t->buffer) return !in || !t->write || t->member != p->first;
+        if (in == t->buffer + 1) return true;
+    }
     for (int i = 0; i < d->ntouches; i++) { /* an earlier member has brought it */
         const struct touch *u = &d->touch[i];
         bool all = u->buffer == t->buffer && d->in[u->member] && u->member < t->member;
@@ -33,7 +62,7 @@ static bool stays(const struct work *w, const struct draft *d, const struct nest
                   touch_walks(w, u, axis[u->member]) >= 0 &&
                   touch_walks(w, t, axis[t->member]) >= 0;
         }
-        if (all) return true;
+        if (all) return turn_fits(w, d, g, t);
     }
     return false;
 }
@@ -47,28 +76,20 @@ static bool is_inside(const struct work *w, const struct draft *d, const struct 
     return made && !needs_home(w, n, t->buffer);
 }
 
-/* Of a part of the buffer alone, where the step or a number says which. */
-static double touched_bytes(const struct work *w, const struct touch *t) {
-    const struct stmt *s = &w->p->stmt[t->stmt];
-    const struct buffer *b = &w->p->buffer[t->buffer];
-    uint64_t axes = s->axes & ~recur_axes(w, s);
-    double elements = 1;
-    for (int a = 0; a < w->p->naxes; a++)
-        if ((axes >> a & 1) && access_varies(w->p, t->access, a))
-            elements *= (double)w->p->axis[a].extent;
-    return fmin(elements, (double)b->elements) * (double)type_size(b->type);
-}
-
+/* Lines that are written pass twice; held: all of them once. */
 static double passing_bytes(const struct work *w, const struct draft *d, const struct nest_group *g,
-                            int member) {
+                            int member, double *held) {
     double bytes = 0;
+    *held = 0;
     for (int i = 0; i < d->ntouches; i++) {
         const struct touch *t = &d->touch[i];
         bool known = t->member != member || (g && stays(w, d, g, t)) || is_inside(w, d, t);
         for (int k = 0; k < i && !known; k++)
             known = d->touch[k].member == member && d->touch[k].buffer == t->buffer &&
                     d->touch[k].write >= t->write;
-        if (!known) bytes += (t->write ? 2 : 1) * touched_bytes(w, t);
+        if (known) continue;
+        *held += touched_bytes(w, t);
+        bytes += (t->write ? 2 : 1) * touched_bytes(w, t);
     }
     return bytes;
 }
@@ -143,10 +164,11 @@ double part_cycles(const struct work *w, const struct draft *d, const struct nes
     const struct nest *n = draft_nest(w, d, member);
     if (n && n->core >= 0)
         return n->plan.cycles * grid_part(w, n) + (g ? again_cycles(w, d, g, member) : 0);
-    double cycles = n ? 0 : host_turns(w, q->stmt, 0), far, near,
-           stream = stream_cycles(w, passing_bytes(w, d, g, member), &far),
-           tiles = tiles_cycles(w, d, member, &near), part = n ? grid_part(w, n) : 1,
-           enter = g && w->fallback >= 0 ? part * g->turns * w->m->fallback[w->fallback].enter : 0;
+    double held,
+        passing = passing_bytes(w, d, g, member, &held), far, near,
+        cycles = n ? 0 : host_turns(w, q->stmt, 0), stream = stream_cycles(w, passing, held, &far),
+        tiles = tiles_cycles(w, d, member, &near), part = n ? grid_part(w, n) : 1,
+        enter = g && w->fallback >= 0 ? part * g->turns * w->m->fallback[w->fallback].enter : 0;
     for (int i = 0; n && i < n->nchain; i++) cycles += part * task_cost(w, n->chain[i].task);
     if (!n) return enter + cycles + stream;
     return enter + fmax(cycles, fmax(stream, tiles)) + far + near;
@@ -215,9 +237,8 @@ static uint64_t homes_sum(const struct work *w, const struct draft *d, int m) {
     for (int i = 0; i < d->ntouches; i++) {
         const struct home *h = work_home(w, d->touch[i].buffer);
         if (d->touch[i].member != m) continue;
-        sum = hash_add(hash_add(hash_add(sum, d->touch[i].buffer), h->is_tile),
-                       h->is_tile ? h->memory : -1);
-        sum = hash_add(hash_add(sum, h->elements), h->fold ? h->near : -1);
+        sum = hash_add(hash_add(hash_add(sum, d->touch[i].buffer), h->is_tile), home_near(h));
+        sum = hash_add(sum, h->elements);
         for (int k = 0; k < w->p->buffer[d->touch[i].buffer].ndims; k++)
             sum = hash_add(hash_add(hash_add(sum, h->extent[k]), h->fold ? h->fold[k] : 0),
                            h->border[k]);

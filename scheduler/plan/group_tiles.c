@@ -124,10 +124,22 @@ static bool make_folded(struct work *w, const struct nest_group *g, const struct
     return true;
 }
 
-static int64_t bytes_of(const struct work *w, const struct passed *p) {
+static bool make_inside(struct work *w, const struct passed *p, int made, int memory) {
+    struct home *h = home_own(w, p->buffer);
+    h->lies_in = 1 + made;
+    h->near = memory;
+    return true;
+}
+
+/* Of a tile. */
+static int64_t bytes_of(const struct work *w, const struct draft *d, const struct nest_group *g,
+                        const struct passed *p) {
     const struct home *h = work_home(w, p->buffer);
-    int64_t align = h->is_tile ? w->m->memory[h->memory].align : 1;
-    int64_t bytes = h->elements * (int64_t)type_size(w->p->buffer[p->buffer].type);
+    const struct buffer *b = &w->p->buffer[p->buffer];
+    int64_t align = h->is_tile ? w->m->memory[h->memory].align : 1, elements = h->elements;
+    for (int k = 0; k < b->ndims && h->lies_in; k++)
+        elements = elements / b->extent[k] * tile_extent(w, d, g, p, k);
+    int64_t bytes = elements * (int64_t)type_size(b->type);
     return align > 1 ? (bytes + align - 1) / align * align : bytes;
 }
 
@@ -138,15 +150,93 @@ static bool is_host(const struct draft *d, int buffer) {
     return false;
 }
 
+/* ---- in a result's home ---- */
+
+/* Each index of the result is the value of one axis, from end to end, and every axis is one. */
+static bool makes_all(const struct work *w, const struct stmt *st) {
+    const struct buffer *b = &w->p->buffer[st->dst.buffer];
+    uint64_t left = st->axes;
+    for (int d = 0; d < b->ndims; d++) {
+        int a = access_lone(w->p, &st->dst, d, st->axes);
+        if (a < 0 || !(left >> a & 1) || w->p->axis[a].extent != b->extent[d]) return false;
+        left &= ~(UINT64_C(1) << a);
+    }
+    return !left && !st->nwhere;
+}
+
+static bool is_plain(const struct work *w, int buffer) {
+    const struct home *h = work_home(w, buffer);
+    return h->memory == w->m->home && !h->is_tile && !h->packed && !h->fold && !h->lies_in;
+}
+
+static bool alike(const struct buffer *a, const struct buffer *b) {
+    return a->type == b->type && a->ndims == b->ndims &&
+           !memcmp(a->extent, b->extent, sizeof *a->extent * (size_t)a->ndims);
+}
+
+/* In the nest of its last reader every access is to the element at hand. */
+static bool reads_there(const struct work *w, const struct draft *d, const struct passed *p,
+                        const struct access *at) {
+    bool there = true;
+    for (int i = 0; i < d->ntouches; i++) {
+        const struct touch *t = &d->touch[i];
+        if (t->buffer == p->buffer && t->member == p->last)
+            there &= !t->access->has_fill && access_same_index(w->p, t->access, at);
+    }
+    return there;
+}
+
+/* Turns that are apart: no window of one reaches into another. */
+static bool turns_apart(const struct draft *d, const struct nest_group *g, const struct passed *p) {
+    bool apart = true;
+    for (int k = 0; k < g->nprefix; k++)
+        apart &= p->dim[k] >= 0 && d->shared[g->shared[k]].window.axis < 0;
+    return apart;
+}
+
+/* Does the statement make a result of the program, before anybody else touches it, whose elements
+ * may lie where the tensor's do? A temporary may become a tile itself, in a larger group. */
+static bool makes_result(const struct work *w, const struct draft *d, const struct nest_group *g,
+                         const struct passed *p, int stmt) {
+    const struct stmt *st = &w->p->stmt[stmt];
+    int n, made = st->dst.buffer;
+    for (int i = 0; i < g->npassed; i++) /* another tensor lies there */
+        if (work_home(w, g->passed[i].buffer)->lies_in == 1 + made) return false;
+    return st->combine == COMBINE_SET && w->p->buffer[made].role == ROLE_OUT &&
+           !recur_carries(w, made) && buffer_uses(w, made, &n)[0] == stmt && is_plain(w, made) &&
+           alike(&w->p->buffer[made], &w->p->buffer[p->buffer]) && makes_all(w, st) &&
+           reads_there(w, d, p, &st->dst);
+}
+
+/* The nest that reads the tensor last makes a result of it, element by element: the tensor may lie
+ * where the result will. Then the result's lines come from far away while the tensor is made, and
+ * not once more. -1: there is no such result, or a grid, whose instances have memories for tiles.
+ */
+static int result_of(const struct work *w, const struct draft *d, const struct nest_group *g,
+                     const struct passed *p) {
+    int n, last = buffer_uses(w, p->buffer, &n)[n - 1];
+    const struct nest *x = draft_nest(w, d, p->last);
+    bool read = false;
+    if (!x || x->is_grid || !turns_apart(d, g, p) || !is_plain(w, p->buffer)) return -1;
+    for (int i = 0; i < x->nchain; i++) {
+        int stmt = w->task[x->chain[i].task].stmt;
+        read |= stmt == last;
+        if (read && makes_result(w, d, g, p, stmt)) return w->p->stmt[stmt].dst.buffer;
+    }
+    return -1;
+}
+
 /* False: it keeps its home. */
 static bool make_tile(struct work *w, const struct draft *d, const struct nest_group *g,
                       struct passed *p, int cache) {
-    int operand, ndims = w->p->buffer[p->buffer].ndims;
+    int operand, made, ndims = w->p->buffer[p->buffer].ndims;
     p->given = tile_own(w, d, p->buffer, &p->reader, &operand) ? operand : -1;
     if (p->given >= 0)
         make_own(w, d, g, p, operand);
     else if (cache < 0)
         return false;
+    else if ((made = result_of(w, d, g, p)) >= 0)
+        return make_inside(w, p, made, cache);
     else if (is_host(d, p->buffer))
         return make_folded(w, g, p, cache) && (home_run(home_own(w, p->buffer), ndims), true);
     else
@@ -159,8 +249,7 @@ static bool make_tile(struct work *w, const struct draft *d, const struct nest_g
 /* ---- rooms ---- */
 
 static bool in_memory(const struct work *w, const struct passed *p, int memory) {
-    const struct home *h = work_home(w, p->buffer);
-    return (h->is_tile ? h->memory : h->near) == memory;
+    return home_near(work_home(w, p->buffer)) == memory;
 }
 
 /* A member that has its room, lives with this one, and lies where this one would; NULL: none.
@@ -258,7 +347,7 @@ static void pass(const struct work *w, const struct draft *d, const struct nest_
 
 bool group_tiles(struct work *w, struct draft *d, struct nest_group *g) {
     int unit = unit_of(w, d);
-    g->cache = cache_of(w, unit, -1);
+    g->cache = g->around = cache_of(w, unit, -1);
     g->npassed = 0;
     for (int i = 0; i < d->ntouches; i++) {
         int b = d->touch[i].buffer;
@@ -269,9 +358,10 @@ bool group_tiles(struct work *w, struct draft *d, struct nest_group *g) {
         struct passed *p = &g->passed[g->npassed];
         pass(w, d, g, b, p);
         if (!make_tile(w, d, g, p, g->cache)) continue;
-        p->bytes = bytes_of(w, p);
+        p->bytes = bytes_of(w, d, g, p);
         g->npassed++;
     }
+    if (w->p->buffer[d->buffer].role == ROLE_IN && g->cache >= 0) return settle(w, d, g, unit);
     for (int k = 0; k < g->npassed; k++)
         if (g->passed[k].buffer == d->buffer) return settle(w, d, g, unit);
     d->why = "no memory near the units holds a tile";

@@ -153,12 +153,13 @@ struct layout *home_layout(struct work *w, struct arena *arena, const struct hom
 
 bool tile_stays(const struct work *w, int buffer, int memory) {
     const struct home *h = work_home(w, buffer);
-    for (int m = h->is_tile ? h->memory
-                 : h->fold  ? h->near
-                            : -1;
-         m >= 0; m = w->m->memory[m].caches)
+    for (int m = home_near(h); m >= 0; m = w->m->memory[m].caches)
         if (m == memory) return true;
     return false;
+}
+
+int home_near(const struct home *h) {
+    return h->is_tile ? h->memory : h->fold || h->lies_in ? h->near : -1;
 }
 
 /* Then padding holds what the instructions left there; otherwise the zeros that every larger home

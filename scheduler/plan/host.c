@@ -29,13 +29,13 @@ static enum copy_kind kind_of(const struct work *w, const struct stmt *st) {
     return copy_kind_of(w->p, st, row_axis(w, st, from), row_axis(w, st, &st->dst));
 }
 
-double stream_cycles(const struct work *w, double bytes, double *exposed) {
+double stream_cycles(const struct work *w, double bytes, double held, double *exposed) {
     double worst = 0;
     *exposed = 0;
     for (int m = 0; m < w->m->nmemories; m++) {
         const struct memory *mem = &w->m->memory[m];
         if (mem->caches < 0 || mem->size <= 0 || mem->line <= 0 ||
-            bytes <= mem->usable * (double)mem->size)
+            held <= mem->usable * (double)mem->size)
             continue;
         double cycles = bytes / (double)mem->line * mem->refill;
         if (cycles <= worst) continue;
@@ -133,14 +133,13 @@ static double host_share(const struct work *w, int stmt, struct loop *out) {
 
 static double host_alone(const struct work *w, int stmt) {
     const struct stmt *st = &w->p->stmt[stmt];
-    double points = (double)stmt_looks_at(w->p, st, stmt_points(w->p, st)), bytes = 0;
+    double points = (double)stmt_looks_at(w->p, st, stmt_points(w->p, st)), exposed;
     enum copy_kind kind = kind_of(w, st);
     double cycles = points * fallback_cycles(w->m, w->fallback, kind);
     if (kind == COPY_ANY || kind == COPY_NONE) return cycles;
-    bytes = 3 * points *
-            (double)type_size(w->p->buffer[st->dst.buffer].type); /* read; fetched, written back */
-    double exposed;
-    return cycles + stream_cycles(w, bytes, &exposed);
+    double bytes = points * (double)type_size(w->p->buffer[st->dst.buffer].type);
+    return cycles +
+           stream_cycles(w, 3 * bytes, 2 * bytes, &exposed); /* read; fetched, written back */
 }
 
 static double host_shared(const struct work *w, int stmt, double alone, struct loop *part) {

@@ -130,6 +130,7 @@ struct nest_group {
     struct passed *passed;
     int npassed, cap_passed;
     int cache; /* in which what is passed lies, where no reader holds it; -1 */
+    int around; /* the outermost cache that the members' unit has alone; -1 */
     double turns, cycles;
     struct nest *nest;   /* of the parts, as planned in the group */
     struct homes *homes; /* of what is passed */
@@ -159,8 +160,8 @@ double host_cycles(const struct work *, int stmt); /* of a statement on the fall
 bool host_is_shared(const struct work *, int stmt, struct loop *part);
 /* The fallback's cycles in those of the queue's clock. */
 double host_in_cycles(const struct work *, int queue, double cycles);
-/* Of bytes through the caches that are too small for them; of these cycles, those that computing does not hide. */
-double stream_cycles(const struct work *, double bytes, double *exposed);
+/* Of bytes that pass the caches which are too small to hold so many; of these cycles, those that computing does not hide. */
+double stream_cycles(const struct work *, double bytes, double held, double *exposed);
 double host_turns(const struct work *, int stmt, double turns); /* of a copy tile by tile, from cache to cache */
 
 /* feeds.c */

@@ -69,7 +69,7 @@ static void put_home(struct writer *k, const struct home *h, int ndims) {
     put_all(k, h->extent, ndims);
     put(k, h->elements);
     put_all(k, h->border, ndims);
-    put(k, h->fold ? h->near : -1);
+    put(k, home_near(h));
     put_all(k, h->fold, h->fold ? ndims : 0);
 }
 

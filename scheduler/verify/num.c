@@ -55,9 +55,7 @@ struct lin lin_of(int64_t c) {
 }
 
 bool lin_same(const struct lin *a, const struct lin *b) {
-    int64_t differ = a->c ^ b->c;
-    for (int k = 0; k < SYM_LOOPS; k++) differ |= a->k[k] ^ b->k[k];
-    return differ == 0;
+    return a->c == b->c && memcmp(a->k, b->k, sizeof a->k) == 0;
 }
 
 static bool moves(const struct lin *x) {

@@ -250,10 +250,11 @@ bool regions_add(struct sym *s, const struct region *w) {
     return append(s, &x);
 }
 
-/* The region is joined to another one, which then comes next; false: to none. */
+/* The region is joined to one before it; false: to none. Whether two can be joined does not depend
+ * on which comes first. */
 static bool join_any(struct sym *s, struct regions *r, int k) {
-    for (int i = 0; i < r->n; i++) {
-        if (i == k || !join(s, &r->at[i], &r->at[k])) continue;
+    for (int i = 0; i < k; i++) {
+        if (!join(s, &r->at[i], &r->at[k])) continue;
         take_out(r, k);
         return true;
     }

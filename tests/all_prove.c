@@ -248,7 +248,7 @@ static void swizzles_agree(void **state) {
     isamap *im = opened("gpu-sm90", large);
     struct job j;
     char *text = schedule_text(im, &j, "examples/bf16/gmm.isam");
-    struct operand_layout *copied = layout_of(j.machine, "cp.rows.bf16", 1);
+    struct operand_layout *copied = layout_of(j.machine, "tma.bf16", 1);
     const char *right = copied->swizzle;
     assert_string_equal(right, "3,4,3");
     assert_true(schedule_prove_symbolically(j.schedule, 0, &(struct text){0}));

@@ -26,6 +26,13 @@ if isamap compile examples/operators/gmm.isam $large -m gpu-sm80 -o "$work/gmm.p
   planned=$(sed -nE 's/.*issue wgmma\.([0-9]+)x([0-9]+)\.[a-z0-9.]+\(K = ([0-9]+),.*/\1 \3/p' "$work/gmm.sched" | awk '{ n += ($1 > 128 ? $1 / 128 : 1) * $2 / 16 } END { print n + 0 }')
   ptx=$(grep -c 'wgmma\.mma_async' "$work/gmm.ptx")
   [ "$planned" -gt 0 ] && [ "$planned" -eq "$ptx" ] && good || bad "$ptx wgmma in PTX, $planned planned"
+  # what it reads comes by tensor maps, and the schedule is proved
+  isamap compile examples/bf16/gmm.isam -D M=4096 -D N=4096 -D K=4096 -m gpu-sm90 -o "$work/gmm.cubin" >"$work/log" 2>&1
+  grep -q 'schedule    proved' "$work/log" && good || bad "4096x4096x4096 is not proved: $(cat "$work/log")"
+  if [ -n "$nvdisasm" ]; then
+    boxes=$("$nvdisasm" -c "$work/gmm.cubin" | grep -c 'UTMALDG\.2D')
+    [ "$boxes" -eq 5 ] && good || bad "$boxes boxes are asked for in machine code, 1 of A and 4 of B planned"
+  fi
   # registers for each role: those that copy have fewer, and together they fit
   isamap compile examples/operators/gmm.isam $large -m gpu-sm90 -o "$work/gmm.cubin" >"$work/log" 2>&1
   grep -q '384 threads, .* of which roles take 258048' "$work/log" && ! grep -q warning "$work/log" && good || bad "registers of roles: $(cat "$work/log")"

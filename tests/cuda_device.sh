@@ -41,10 +41,22 @@ done <<'LIST'
 gpu-sm80|stmt 1 T|block.128x128.rows.bf16
 gpu-sm90|stmt 1 T|wgmma.128x256.rows.bf16
 LIST
+# copied by threads where tensor maps cannot
+mkdir -p "$work/threads" && cp machines/*.xml "$work/threads/" && sed -i 's/ls % $(w) == 0/ls % $(w) == 1/' "$work/threads/gpu-sm90.xml"
+out=$(ISAMAP_MACHINE_PATH=$work/threads LD_LIBRARY_PATH=$work timeout 60 isamap run examples/bf16/gmm.isam -m "$work/threads/gpu-sm90.xml" -D M=128 -D N=256 -D K=256 --verify 2>&1)
+case $out in *"verified    yes"*wgmma*) good ;; *) bad "copies by threads on gpu-sm90: $out" ;; esac
+rm -f "$work/maps"
+out=$(ISAMAP_EMULATED_MAPS=$work/maps LD_LIBRARY_PATH=$work timeout 60 isamap run examples/bf16/gmm.isam -m gpu-sm90 -D M=128 -D N=256 -D K=192 --verify 2>&1)
+case $out in *"verified    yes"*wgmma*) good ;; *) bad "copies by tensor maps on gpu-sm90: $out" ;; esac
+maps="type 1 dims 192 128 pitch 384 box 64 128 swizzle 3
+type 1 dims 256 192 pitch 512 box 64 64 swizzle 3"
+[ "$(sort -u "$work/maps")" = "$maps" ] && good || bad "on gpu-sm90 tensor maps are given $(sort -u "$work/maps")"
+rm -f "$work/maps"
 # faults in a machine file that the emulated device must find: how many arrive at a barrier, a fence that is missing
 while IFS='|' read -r file from to message; do
   mkdir -p "$work/faults" && cp machines/*.xml "$work/faults/" && sed -i "s/$from/$to/" "$work/faults/$file.xml"
   cmp -s machines/$file.xml "$work/faults/$file.xml" && bad "nothing to plant in $file.xml"
+  sed -i 's/ls % $(w) == 0/ls % $(w) == 1/' "$work/faults/gpu-sm90.xml" # by threads, not by tensor maps
   out=$(ISAMAP_MACHINE_PATH=$work/faults LD_LIBRARY_PATH=$work timeout 60 isamap run examples/bf16/gmm.isam -m "$work/faults/gpu-sm90.xml" -D M=128 -D N=256 -D K=256 --verify 2>&1)
   case $out in *"emulated device: "*"$message"*) good ;; *) bad "$file without '$from': $out" ;; esac
 done <<'LIST'

@@ -35,7 +35,10 @@ static const char *issue_apart(const struct verify *v, const struct issue_node *
         if (in->operand[o].also >= 0 && !inside(v, v->m->memory[in->operand[o].also].unit, unit))
             return "instances of a parallel loop share a memory that an instruction fills";
     }
-    return in->nneeds ? "states in a parallel loop are not followed" : NULL;
+    for (int k = 0; k < in->nneeds; k++) /* what the host makes before it launches stays */
+        if (!state_from_addresses(v->m, in->need[k].state))
+            return "states in a parallel loop are not followed";
+    return NULL;
 }
 
 static const char *fallback_apart(const struct verify *v, const struct fallback *f, int unit) {

@@ -94,6 +94,9 @@ grep -q 'for (uint32_t x = ' "$work/c3d.cu" && ! grep -qE 'for \(int64_t x[0-9]*
 isamap compile examples/f32/softmax.isam -m gpu-sm90 -o "$work/softmax.cu" >/dev/null 2>&1
 [ "$(grep -c 'pragma unroll 16' "$work/softmax.cu")" -eq 2 ] && good || bad "sums do not read ahead"
 
+# the inner loop of a product on lanes reads for several turns at once
+isamap compile examples/f32/gmm.isam -m gpu-sm80 -o "$work/lanes.cu" >/dev/null && grep -A2 'pragma unroll 4$' "$work/lanes.cu" | grep -q 'emit_[0-9]*_fma_16x32' && good || bad "a product on lanes waits for each read"
+
 # queues that nothing else keeps in order: a kernel ends between their nests, where a kernel of the fallback lies between them too
 isamap compile examples/operators/att.isam -m gpu-sm80 -o "$work/att.sched" >/dev/null && [ "$(grep -c 'pop launch' "$work/att.sched")" -eq 2 ] && good || bad "attention's three nests do not meet twice"
 
@@ -131,6 +134,7 @@ gpu-sm80 examples/i8/c2d.isam m16n8k32.i8 -D N=1 -D C=20 -D K=18 -D P=4 -D Q=9
 gpu-sm80 examples/f32/softmax.isam fallback -D M=7 -D N=33
 gpu-sm80-rows examples/f32/softmax.isam add.across.row -D M=3 -D N=2048
 gpu-sm80-rows examples/f32/softmax.isam exp.row -D M=9 -D N=1531
+gpu-sm90-rows examples/f32/softmax.isam exp.row -D M=5 -D N=1040
 gpu-sm80-rows examples/f32/layernorm.isam add.across.row -D M=5 -D N=1040
 gpu-sm80-rows examples/f32/gmv.isam fma.acc.row -D M=1024
 gpu-sm80 examples/f32/layernorm.isam fallback -D M=5 -D N=40

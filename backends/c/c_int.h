@@ -37,6 +37,7 @@ struct c_dialect {
     /* The objects that an issue uses; how many, -1 after reporting. NULL: there are none. */
     int (*handles)(struct cgen *, const struct issue_node *, struct c_handle *);
     const char *rolled; /* a line before each loop that the schedule leaves rolled; NULL */
+    const char *plain;  /* the same where its body is a few calls that the compiler may move; NULL */
     const char *sums;   /* a line before each loop of a fallback that sums in a variable; NULL */
 };
 extern const struct c_dialect c_plain;

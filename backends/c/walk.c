@@ -161,8 +161,26 @@ static void walk_unrolled(struct cgen *g, const struct loop_node *l) {
     g->var[l->var].is = false;
 }
 
+/* A few calls without signals, of which no text says that it stands where it is: what one turn
+ * reads may then be under way while another computes. */
+static bool movable(const struct cgen *g, const struct node *node, int n) {
+    enum { FEW = 4 };
+    for (int i = 0; i < n; i++) {
+        if (node[i].kind != NODE_ISSUE || node[i].issue->signals.npops ||
+            node[i].issue->signals.npushes)
+            return false;
+        const struct emit *e =
+            instr_emit(&g->machine->instr[node[i].issue->instr], g->dialect->language);
+        if (!e || !e->text || strstr(e->text, "volatile") || strstr(e->text, "__sync"))
+            return false;
+    }
+    return n <= FEW;
+}
+
 void c_for(struct cgen *g, const struct loop_node *l, const char *lo, const char *hi) {
-    if (g->dialect->rolled) c_line(g, "%s", g->dialect->rolled);
+    const char *rolled =
+        g->dialect->plain && movable(g, l->body, l->nbody) ? g->dialect->plain : g->dialect->rolled;
+    if (rolled) c_line(g, "%s", rolled);
     c_line(g, "for (int64_t v%d = %s; v%d < %s; v%d += %s) { /* %s */", l->var, lo, l->var, hi,
            l->var, c_integer(g, l->step), g->schedule->var[l->var].name);
     g->indent++;

@@ -164,6 +164,7 @@ const struct c_dialect cuda_dialect = {.language = LANGUAGE_CUDA,
                                        .signal = cuda_signal,
                                        .handles = cuda_handles,
                                        .rolled = "#pragma unroll 1",
+                                       .plain = "#pragma unroll 4",
                                        /* reads of several turns are under way at once */
                                        .sums = "#pragma unroll 16"};
 

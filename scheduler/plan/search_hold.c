@@ -118,6 +118,21 @@ static bool bursts(const struct search *s, const struct plan *p, int i, int dept
     return room >= 0 && out.issues > (double)room;
 }
 
+/* What the task reads from copies in the memory at this depth comes together: the bytes of a slot
+ * of each, and the cycles of their moves on the queue. */
+static void arrive_together(const struct search *s, struct plan *p, int memory, int queue,
+                            int depth, double *bytes, double *cycles) {
+    const struct task *t = search_task(s);
+    *bytes = *cycles = 0;
+    for (int k = 0; k < t->nops; k++) {
+        const struct opnd *o = &t->op[k];
+        if (o->writes || o->where != IN_LOCAL || o->memory != memory) continue;
+        struct copy in = copy_price(s->w, s->moves, p, t, o, main_access(s, o), true, depth, 0);
+        *bytes += in.bytes;
+        if (in.in && in.in->queue == queue) *cycles += in.cycles;
+    }
+}
+
 /* Slots of a copy whose moves take so long to arrive that instructions wait for three of them: as
  * many as fit, as can be told apart, and as the steps are that their queue holds, beside the one
  * that runs and the next; 0: three do. */
@@ -130,13 +145,16 @@ static int slots_deep(const struct search *s, struct plan *p, int i, int depth) 
     int64_t room = nest_room(s->w, s->nest, o->memory);
     if (!in.in || in.latency <= in.cycles || in.bytes < 1) return 0;
     struct pricing c;
-    double issues, steps = plan_trips(s->w, p, depth);
+    double issues, bytes, cycles, steps = plan_trips(s->w, p, depth);
     pricing_begin(&c, s->w, s->moves, s->nest, p);
-    if (in.cycles + in.latency <= 2 * leaf_cycles(&c, t, &issues) / steps) return 0;
+    arrive_together(s, p, o->memory, in.in->queue, depth, &bytes, &cycles);
+    if (cycles + in.latency <= 2 * leaf_cycles(&c, t, &issues) / steps) return 0;
     double held = (double)s->w->m->queue[t->needle->in->queue].depth * steps / issues,
            most = fmin(slots_most(s->w, COPY_SLOTS), (double)(room / in.bytes));
     if (held >= 0) most = fmin(most, floor(held) + 2);
     if (most < 4) return 0;
+    double fair = floor((double)room / bytes);
+    if (fair >= 4) most = fmin(most, fair); /* as many as the others, which arrive with it */
     int told = slots_held(s->w->edges, in.in, t->needle->in, (int)most);
     return told > 3 ? told : 0;
 }

@@ -303,11 +303,34 @@ static bool begins_neutral(struct equal *x, const struct term *t) {
     return false;
 }
 
+/* A contribution that is found at one point of dimensions of its own, as where a fused axis is read
+ * through the axes that it was made of: these are dimensions of the reduction's points. */
+static void spread(struct equal *x, struct atom *a) {
+    const struct form *f = a->arg[0];
+    const struct term *t = f->term;
+    int own = f->nterms == 1 ? t->n - a->npoints : 0;
+    if (x->failed || f->sum || own <= 0 || t->n > MAX_SPACE) return;
+    isl_set *points = equal_keep(
+        x, isl_set_intersect(set_more(isl_set_copy(a->points), own), isl_set_copy(t->dom)));
+    isl_set *found = equal_keep(x, isl_set_project_out(isl_set_copy(points), isl_dim_set,
+                                                       (unsigned)a->npoints, (unsigned)own));
+    if (x->failed || isl_set_is_subset(a->points, found) != isl_bool_true) return;
+    isl_map *at = as_map(points, a->npoints);
+    bool once = isl_map_is_single_valued(at) == isl_bool_true;
+    isl_map_free(at);
+    if (!once) return;
+    a->arg[0] = arena_copy(&x->arena, f, sizeof *f);
+    a->arg[0]->m = a->npoints = t->n;
+    a->points = points;
+    x->used |= LAW(REINDEX);
+}
+
 /* A reduction of what the same operation reduced from its neutral element on is one over the points
  * of both. */
 static struct atom flat(struct equal *x, const struct atom *a) {
     struct atom whole = *a;
     for (;;) {
+        spread(x, &whole);
         const struct form *f = whole.arg[0];
         const struct term *t = f->term;
         const struct atom *part = f->nterms == 1 && t->natoms == 1 ? t->atom : NULL;

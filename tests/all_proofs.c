@@ -38,6 +38,7 @@ static const struct subject subjects[] = {
     {"bench/conv2d.isam", "cpu-avx2", "C=6 H=12 W=20 K=6 groups=6"},
     {"tests/data/proofs/concat.isam", "cpu-avx2", ""},
     {"tests/data/proofs/lanes.isam", "cpu-avx2", ""},
+    {"tests/data/proofs/max-pool.isam", "cpu-avx2", ""},
     {"examples/i8/bottleneck.isam", "edge16", "H=7 W=7 C=32 K=16"},
     {"examples/i8/gmm.isam", "edge16", "M=96 N=80 K=96"},
     {"examples/i8/gmm.isam", "vdla", "M=96 N=80 K=96"},

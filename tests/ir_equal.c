@@ -21,6 +21,8 @@ struct equal_case {
 #define HALVES                                                                                     \
     "in A: f16[16,9]  in B: f32[16,9]  inout C: f16[16]  inout D: f32[16]  temp T: f32[16]  "      \
     "axes i: 16, k: 9\n"
+#define WINDOWS FLOATS "temp T: f32[14,12]  axes w: 14, u: 3, v: 4, f: 12\n"
+#define WINDOW "C[w,0] max= A[w+u,v]"
 #define AXES "axes i: 16, j: 16, k: 16, n: 9\n"
 
 #define STAGES                                                                                     \
@@ -290,6 +292,14 @@ static const struct equal_case cases[] = {
     {IN AXES, "C[i,j] = C[i,j] + 2; C[i,j] += B[i,j]", "C[i,j] += B[i,j]; C[i,j] = C[i,j] + 2",
      LAWS_EXACT, true},
     /* a reduction in parts */
+    {WINDOWS, WINDOW, "T[w,4*u+v] = A[w+u,v]; C[w,0] max= T[w,f]", LAWS_EXACT, true},
+    {WINDOWS, WINDOW, "T[w,4*u+v] = A[w+u,v]; C[w,0] max= T[w,f] where f < 11", LAWS_EXACT, false},
+    {WINDOWS, WINDOW, "T[w,4*u+v] = A[w+u,v+1]; C[w,0] max= T[w,f]", LAWS_EXACT, false},
+    {WINDOWS, WINDOW, "T[w,f] = 0; T[w,4*u+v] = A[w+u,v] where v < 3; C[w,0] max= T[w,f]",
+     LAWS_EXACT, false},
+    {WINDOWS, WINDOW, "T[w,4*u+v] = A[w+u,v]; C[w,0] min= T[w,f]", LAWS_EXACT, false},
+    {WINDOWS, "C[w,0] *= A[w+u,v]", "T[w,4*u+v] = A[w+u,v]; C[w,0] *= T[w,f]", LAWS_EXACT, true},
+    {WINDOWS, "C[w,0] *= A[w+u,v]", "T[w,4*u+v] = A[w+u,0]; C[w,0] *= T[w,f]", LAWS_EXACT, false},
     {FLOATS AXES "temp T: f32[16,4]  axes b: 4, l: 4\n", "C[i,0] max= A[i,k]",
      "T[i,l] = -inf; T[i,l] max= A[i,4*b+l]; C[i,0] max= T[i,l]", LAWS_EXACT, true},
     {FLOATS AXES "temp T: f32[16,4]  axes b: 4, l: 4\n", "C[i,0] max= A[i,k]",

@@ -113,8 +113,8 @@ static const char *parameters(struct cuda *c, const struct given *list, int n) {
     return kept(c, &t);
 }
 
-const char *cuda_write_kernel(struct cuda *c, const char *bounds, const char *body,
-                              const struct given **given, int *ngiven) {
+int cuda_write_kernel(struct cuda *c, const char *bounds, const char *body,
+                      const struct given **given, int *ngiven) {
     struct arena *a = &c->g.arena;
     struct text key = {0};
     int n;
@@ -129,12 +129,12 @@ const char *cuda_write_kernel(struct cuda *c, const char *bounds, const char *bo
     *given = from;
     int k = 0;
     while (k < c->nkernels && strcmp(c->use[k].text, same) != 0) k++;
-    if (k < c->nkernels) return c->use[k].name;
+    if (k < c->nkernels) return k;
     const char *name = arena_printf(a, "%s_%d", c->g.interface->name, c->nkernels);
     text_printf(&c->kernels, "extern \"C\" __global__ void %s %s(%s) {\n", bounds, name, head);
     renamed(&c->kernels, body, list, n, true);
     text_printf(&c->kernels, "}\n\n");
     GROW(a, c->use, c->nkernels, c->cap_kernels);
     c->use[c->nkernels++] = (struct kernel_use){.name = name, .text = same};
-    return name;
+    return k;
 }

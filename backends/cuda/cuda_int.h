@@ -88,8 +88,8 @@ int64_t cuda_declare_shared(struct cuda *);
 void cuda_declare_places(struct cuda *);
 
 /* ---- alike.c ---- */
-/* The name of a kernel with this body, written unless there is an equal one, and what a launch gives it. */
-const char *cuda_write_kernel(struct cuda *, const char *bounds, const char *body, const struct given **, int *n);
+/* The number of a kernel with this body, written unless there is an equal one, and what a launch gives it. */
+int cuda_write_kernel(struct cuda *, const char *bounds, const char *body, const struct given **, int *n);
 
 /* ---- along.c ---- */
 /* The points of the statement may be those of the n before it, dealt to the same threads. */

@@ -339,7 +339,7 @@ static void note_use(struct cuda *c, int64_t threads, int64_t shared) {
     }
 }
 
-static void launch(struct cuda *c, const char *name, const struct given *given, int n,
+static void launch(struct cuda *c, int kernel, const struct given *given, int n,
                    const char *numbers) {
     struct cgen *g = &c->g;
     struct text t = {0};
@@ -354,7 +354,8 @@ static void launch(struct cuda *c, const char *name, const struct given *given, 
                     given[k].kind == 'v' ? "" : "_", given[k].number);
     }
     c_line(g, "void *argument[] = {%s};", n ? t.at : "0");
-    c_line(g, "isamap_launch(&d, \"%s\", %s, argument);", name, numbers);
+    c_line(g, "isamap_launch(&d, %d, %s, argument); /* %s */", kernel, numbers,
+           c->use[kernel].name);
     g->indent--;
     c_line(g, "}");
     text_free(&t);
@@ -392,11 +393,11 @@ void cuda_kernel(struct cuda *c, const struct node *node, int n) {
                *numbers = arena_printf(&g->arena, "%s, %lld, %lld", blocks(c, node, dealt),
                                        (long long)threads, (long long)shared);
     const struct given *given;
-    const char *name = cuda_write_kernel(c, bounds, g->code.at ? g->code.at : "", &given, &ngiven);
+    int kernel = cuda_write_kernel(c, bounds, g->code.at ? g->code.at : "", &given, &ngiven);
     text_free(&g->code);
     g->code = host;
     g->indent = indent;
-    launch(c, name, given, ngiven, numbers);
+    launch(c, kernel, given, ngiven, numbers);
     if (c->nkernels > before) note_use(c, threads, shared);
     c->nlaunches++;
 }

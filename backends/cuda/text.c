@@ -114,6 +114,19 @@ const char *const cuda_host_text =
     "which is for %s\", major, minor, ISAMAP_TARGET);\n"
     "  return isamap_say(x, status, text, ptx ? \" and later\" : \" alone\");\n"
     "}\n"
+    "/* A driver loads a kernel when it is asked for, or first launched: before a time is taken. "
+    "*/\n"
+    "static int isamap_find_kernels(struct isamap_driver *x) {\n"
+    "  int (*ready)(void *) = 0, status = 0;\n"
+    "  void *at = dlsym(x->library, \"cuFuncLoad\");\n"
+    "  memcpy(&ready, &at, sizeof at);\n"
+    "  for (struct isamap_kernel *k = isamap_kernel; k->name && !status; k++) {\n"
+    "    status = x->function(&k->function, x->module, k->name);\n"
+    "    if (!status && ready) status = ready(k->function);\n"
+    "    if (status) return isamap_say(x, status, \"the device refuses kernel \", k->name);\n"
+    "  }\n"
+    "  return 0;\n"
+    "}\n"
     "/* Once: the context, the kernels, one allocation. */\n"
     "static int isamap_begin(struct isamap_driver *x, const void *cubin, const void *ptx, size_t "
     "bytes) {\n"
@@ -125,6 +138,7 @@ const char *const cuda_host_text =
     "  if ((status = x->use(x->context))) return isamap_say(x, status, \"the device has no "
     "context\", \"\");\n"
     "  if (!x->module && (status = isamap_load(x, cubin, ptx))) return status;\n"
+    "  if ((status = isamap_find_kernels(x))) return status;\n"
     "  snprintf(text, sizeof text, \"the device has no room for %zu bytes\", bytes);\n"
     "  if ((status = x->take(&x->base, bytes))) return x->base = 0, isamap_say(x, status, text, "
     "\"\");\n"
@@ -213,16 +227,17 @@ static const char *const closing_text =
     "  isamap_check(d, x->stream ? x->fill_in(d->base + at, 0, bytes, x->stream) : x->fill(d->base "
     "+ at, 0, bytes));\n"
     "}\n"
-    "ISAMAP_FUNCTION void isamap_launch(struct isamap_device *d, const char *name, int64_t x, "
+    "ISAMAP_FUNCTION void isamap_launch(struct isamap_device *d, int kernel, int64_t x, "
     "int64_t y, int64_t z, int threads, int shared, void **argument) {\n"
     "  enum { MOST_DYNAMIC_SHARED = 8 };\n"
-    "  void *f;\n"
+    "  void *f = isamap_kernel[kernel].function;\n"
+    "  int status = 0;\n"
     "  if (d->failed || x <= 0 || y <= 0 || z <= 0) return;\n"
-    "  int status = d->driver->function(&f, d->driver->module, name);\n"
-    "  if (!status && shared) status = d->driver->most_shared(f, MOST_DYNAMIC_SHARED, shared);\n"
+    "  if (shared) status = d->driver->most_shared(f, MOST_DYNAMIC_SHARED, shared);\n"
     "  if (!status) status = d->driver->launch(f, (unsigned)x, (unsigned)y, (unsigned)z, "
     "(unsigned)threads, 1, 1, (unsigned)shared, d->driver->stream, argument, 0);\n"
-    "  isamap_check_of(d, status, \"the device refuses to launch kernel \", name);\n"
+    "  isamap_check_of(d, status, \"the device refuses to launch kernel \", "
+    "isamap_kernel[kernel].name);\n"
     "  d->driver->launches++;\n"
     "}\n"
     "__attribute__((destructor)) static void isamap_end(void) {\n"
@@ -272,6 +287,10 @@ static const char *host_part(struct cuda *c, struct arena *a, const char *folder
     text_printf(&t, "enum { ISAMAP_NO_DEVICE = %d, ISAMAP_DEVICE_FAILED = %d };\n",
                 INTERFACE_NO_DEVICE, INTERFACE_DEVICE);
     if (weights) c_embed(&t, name, "weights", weights);
+    text_printf(&t, "static struct isamap_kernel { const char *name; void *function; } "
+                    "isamap_kernel[] = {\n");
+    for (int k = 0; k < c->nkernels; k++) text_printf(&t, "  {\"%s\", 0},\n", c->use[k].name);
+    text_printf(&t, "  {0, 0}};\n");
     text_printf(&t, "#define ISAMAP_TARGET \"%s\"\n", target ? target : "");
     c_embed(&t, name, "cubin", arena_printf(&g->arena, "%s/%s.cubin", folder, name));
     if (target && cuda_runs_later(target))

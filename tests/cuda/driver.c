@@ -11,6 +11,8 @@
 
 typedef void kernel(const int64_t *);
 static void *library; /* of the kernels that are launched */
+static int
+    marked; /* a time is taken: no kernel is loaded now, as it is when it is first asked for */
 
 int cuInit(unsigned flags) {
     return (int)flags;
@@ -87,6 +89,7 @@ static int digit(char c) {
 
 int cuModuleLoadData(void **module, const void *image) {
     const char *text = image;
+    marked = 0;
     if (strncmp(text, "//ptx ", 6)) {
         const Elf64_Ehdr *head = image;
         return load_library(module, image,
@@ -106,12 +109,26 @@ int cuModuleUnload(void *module) {
     return dlclose(module);
 }
 
+static struct { void *function, *module; } * loaded;
+static size_t nloaded;
+
+/* The library of the function is the one that is looked into. */
+static void look_into(void *function) {
+    for (size_t k = 0; k < nloaded; k++)
+        if (loaded[k].function == function) library = loaded[k].module;
+}
+
 int cuModuleGetFunction(void **function, void *module, const char *name) {
     char *emulated;
+    if (marked) fprintf(stderr, "emulated device: a kernel is loaded while a time is taken\n");
+    if (marked) return 1;
     library = module;
     if (asprintf(&emulated, "emulated_%s", name) < 0) return 1;
     *function = dlsym(module, emulated);
     free(emulated);
+    loaded = realloc(loaded, (nloaded + 1) * sizeof *loaded);
+    loaded[nloaded].function = *function;
+    loaded[nloaded++].module = module;
     return !*function;
 }
 
@@ -175,6 +192,7 @@ int cuCtxSynchronize(void) {
 static int start(void *function, unsigned x, unsigned y, unsigned z, unsigned threads,
                  unsigned shared, const int64_t *value) {
     void (*launch)(kernel *, unsigned, unsigned, unsigned, unsigned, unsigned, const int64_t *);
+    look_into(function);
     void *at = dlsym(library, "emulated_launch");
     if (!at) return 1;
     memcpy(&launch, &at, sizeof at);
@@ -208,6 +226,7 @@ int cuStreamCreate(void **stream, unsigned flags) {
 }
 
 int cuEventRecord(void *event, void *stream) {
+    marked = 1;
     return !event || (stream && stream != &stream_now);
 }
 
@@ -276,6 +295,7 @@ int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned 
     Dl_info info;
     char *name;
     (void)extra;
+    look_into(function);
     if (fault("launch")) return OUT_OF_RESOURCES;
     if (stream != &stream_now || ty != 1 || tz != 1 || !dladdr(function, &info) ||
         asprintf(&name, "arguments_%s", info.dli_sname + strlen("emulated_")) < 0)

@@ -148,15 +148,18 @@ gpu-sm90 examples/bf16/gmm.isam wgmma.128x256.rows.bf16 -D M=128 -D N=256 -D K=1
 gpu-sm90 examples/i8/gmm.isam wgmma. -D M=384 -D N=256 -D K=144
 LIST
   # tails: kernels of their own, in which roles and tokens begin anew
-  while read -r type instruction sizes; do
+  while read -r machine type instruction sizes; do
     printf '# decisions: QUESTION "SUBJECT" "ANSWER"\ncover "stmt 1 C" "%s"\n' "$instruction" >"$work/decisions"
     # shellcheck disable=SC2086
-    out=$(LD_LIBRARY_PATH=$work timeout 60 isamap run "examples/$type/gmm.isam" -m gpu-sm80 --verify --approach heuristic --decisions "$work/decisions" $sizes 2>&1)
-    case $out in *"verified    yes"*"$instruction"*) good ;; *) bad "$type $sizes: $out" ;; esac
+    out=$(LD_LIBRARY_PATH=$work timeout 60 isamap run "examples/$type/gmm.isam" -m "$machine" --verify --approach heuristic --decisions "$work/decisions" $sizes 2>&1)
+    case $out in *"verified    yes"*"$instruction"*) good ;; *) bad "$machine $type $sizes: $out" ;; esac
   done <<'LIST'
-bf16 m16n8k16.bf16 -D M=35 -D N=24 -D K=33
-bf16 block.64x64.bf16 -D M=200 -D N=140 -D K=72
-i8 block.128x128.i8 -D M=200 -D N=130 -D K=144
+gpu-sm80 bf16 m16n8k16.bf16 -D M=35 -D N=24 -D K=33
+gpu-sm80 bf16 block.64x64.bf16 -D M=200 -D N=140 -D K=72
+gpu-sm80 i8 block.128x128.i8 -D M=200 -D N=130 -D K=144
+gpu-sm90 f32 lanes.64x128 -D M=132 -D N=260 -D K=72
+gpu-sm90 f32 lanes.128x128 -D M=36 -D N=100 -D K=52
+gpu-sm90 f32 lanes.128x256 -D M=130 -D N=257 -D K=33
 LIST
 else
   echo "no C++ compiler: values are not compared"

@@ -212,16 +212,16 @@ bool pack_identity(struct work *w, int task, int operand) {
         set(w, &src, d, axis[d], step[d]);
         set(w, &src, d, w->p->naxes, lo[d]);
     }
-    struct access *acc = &w->p->stmt[stmt].read[read];
+    struct access now = w->p->stmt[stmt].read[read];
     src.has_fill = fills;
-    src.fill = acc->fill;
+    src.fill = now.fill;
     int copy = rewrite_copy(w, dst, src, used);
-    acc = &w->p->stmt[stmt].read[read];
-    acc->buffer = made;
-    acc->coef = arena_copy(&w->p->arena, acc->coef,
-                           sizeof *acc->coef * (size_t)ndims * (size_t)(w->p->naxes + 1));
-    for (int d = 0; d < ndims; d++) count_in_steps(w, &w->p->stmt[stmt], acc, d, lo[d], step[d]);
-    if (shifted) acc->has_fill = false;
+    now.buffer = made;
+    now.coef = arena_copy(&w->p->arena, now.coef,
+                          sizeof *now.coef * (size_t)ndims * (size_t)(w->p->naxes + 1));
+    for (int d = 0; d < ndims; d++) count_in_steps(w, &w->p->stmt[stmt], &now, d, lo[d], step[d]);
+    if (shifted) now.has_fill = false;
+    rewrite_read(w, &w->task[task], operand, now);
     place_copy(w, copy, stmt, &src);
     home_pack(w, made, &geom);
     rows_outside(w, &w->task[task], &w->p->stmt[stmt].read[read]);
@@ -438,7 +438,11 @@ bool pack_by_axes(struct work *w, int task, int operand, bool write) {
     }
     t = &w->task[task];
     o = &t->op[operand];
-    *task_access(w, t, o, write) = direct(w, stmt, made, &was, dim, n);
+    struct access now = direct(w, stmt, made, &was, dim, n);
+    if (write)
+        w->p->stmt[stmt].dst = now;
+    else
+        rewrite_read(w, t, operand, now);
     if (write && t->init >= 0) {
         struct stmt *zero = &w->p->stmt[t->init]; /* by the axes of the sum, not by its own */
         zero->dst = direct(w, stmt, made, &was, dim, n);

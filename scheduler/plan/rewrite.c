@@ -100,6 +100,29 @@ struct access *task_access(struct work *w, const struct task *t, const struct op
     return o->read >= 0 ? &st->read[o->read] : NULL;
 }
 
+static bool has_operand(const struct task *t, int read) {
+    for (int o = 0; o < t->nops; o++)
+        if (t->op[o].read == read) return true;
+    return false;
+}
+
+void rewrite_read(struct work *w, const struct task *t, int operand, struct access now) {
+    struct program *p = w->p;
+    struct stmt *st = &p->stmt[t->stmt];
+    int own = t->op[operand].read;
+    size_t rows = (size_t)p->buffer[now.buffer].ndims;
+    const struct access was = st->read[own];
+    bool several = false;
+    for (int r = 0; r < st->nreads; r++)
+        several |= access_equal(p, &st->read[r], &was) && !has_operand(t, r);
+    for (int r = 0; r < st->nreads; r++) {
+        if (r != own && !(several && access_equal(p, &st->read[r], &was))) continue;
+        st->read[r] = now;
+        st->read[r].coef =
+            arena_copy(&p->arena, now.coef, sizeof *now.coef * rows * (size_t)(p->naxes + 1));
+    }
+}
+
 const struct access *opnd_access(const struct work *w, const struct task *t, const struct opnd *o) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     return o->read >= 0 && !o->source ? &st->read[o->read] : &st->dst;

@@ -52,6 +52,9 @@ int rewrite_buffer(struct work *, const char *name, enum type, enum role, int nd
 int rewrite_copy(struct work *, struct access dst, struct access src, uint64_t axes);
 struct access rewrite_access(struct work *, int buffer); /* all coefficients zero */
 struct access *task_access(struct work *, const struct task *, const struct opnd *, bool write);
+/* The operand reads this from now on, and with it the statement wherever it reads the same: an operand may stand for several of its reads, of which only
+ * the first is noted. Where each of them has an operand of its own, the others read on what they did. */
+void rewrite_read(struct work *, const struct task *, int operand, struct access);
 /* What the operand reads, or else what it writes. */
 const struct access *opnd_access(const struct work *, const struct task *, const struct opnd *);
 const char *unique_name(struct work *, const char *base, const char *suffix);

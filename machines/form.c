@@ -75,25 +75,66 @@ static void add_digit(struct form *f, int x, int64_t weight, int64_t extent, int
         (struct digit){x, weight, extent, name < 0 ? stride : 0, name, name < 0 ? 1 : stride};
 }
 
-/* Splits the offsets of one axis into mixed-radix digits: f(v) for v < extent, f(0) = 0. */
-static bool split_digits(struct form *f, int x, const int64_t *offset, int64_t extent) {
+/* Do the axis's digits follow each other, so that each value is one setting of them? */
+static bool digits_follow(const struct form *f, int x) {
+    for (int i = 0; i < f->n; i++)
+        for (int k = 0; k < f->n; k++) {
+            const struct digit *a = &f->digit[i], *b = &f->digit[k];
+            if (i != k && a->x == x && b->x == x && a->weight <= b->weight &&
+                a->weight * a->extent > b->weight)
+                return false;
+        }
+    return true;
+}
+
+/* Splits the offsets of one axis into mixed-radix digits: f(v) for v < extent, f(0) = 0. name: the
+ * stride that they count steps of; -1: elements. Digits that do not move are left out. */
+static bool split_digits(struct form *f, int x, const int64_t *offset, int64_t extent, int name) {
+    struct form own = {0};
     int64_t weight = 1;
     while (weight < extent) {
         int64_t stride = offset[weight], run = 2;
         while (run * weight < extent && offset[run * weight] == run * stride) run++;
         while (extent % (weight * run) && run > 1) run--;
-        if (run == 1 || f->n == MAX_DIGITS) return false;
-        add_digit(f, x, weight, run, stride, -1);
+        if (run == 1 || own.n == MAX_DIGITS) return false;
+        own.digit[own.n++] = (struct digit){x, weight, run, stride, name, 1};
         weight *= run;
     }
     for (int64_t v = 0; v < extent; v++) {
         int64_t sum = 0;
-        for (int i = 0; i < f->n; i++)
-            if (f->digit[i].x == x)
-                sum += f->digit[i].stride * (v / f->digit[i].weight % f->digit[i].extent);
+        for (int i = 0; i < own.n; i++)
+            sum += own.digit[i].stride * (v / own.digit[i].weight % own.digit[i].extent);
         if (sum != offset[v]) return false;
     }
+    for (int i = 0; i < own.n; i++) {
+        const struct digit *d = &own.digit[i];
+        if (!d->stride) continue;
+        if (f->n == MAX_DIGITS || (name >= 0 && d->stride < 0)) return false;
+        add_digit(f, x, d->weight, d->extent, d->stride, name);
+    }
     return true;
+}
+
+/* One axis of an operand in a layout: in the places of given strides, then in each that names one,
+ * as in `k,j -> j/32, k, j%32` with strides "panel, 32, 1". */
+static bool map_digits(const struct needle *nd, const struct access *a, const struct strides *st,
+                       const struct layout *map, int x, struct form *f) {
+    const struct buffer *b = &nd->bound->buffer[a->buffer];
+    int64_t extent = nd->bound->axis[x].extent, index[MAX_DIMS], offset[4096];
+    if (extent > 4096) return false;
+    for (int part = -1; part < st->n; part++) {
+        int64_t stride[MAX_DIMS];
+        if (part >= 0 && st->name[part] < 0) continue;
+        for (int i = 0; i < st->n; i++)
+            stride[i] = part >= 0 ? i == part : st->name[i] < 0 ? st->stride[i] : 0;
+        for (int64_t v = 0; v < extent; v++) {
+            index_at(nd->bound, a, x, v, index);
+            offset[v] = layout_offset(map, b->ndims, b->extent, stride, index);
+        }
+        for (int64_t v = extent - 1; v >= 0; v--) offset[v] -= offset[0];
+        if (!split_digits(f, x, offset, extent, part < 0 ? -1 : st->name[part])) return false;
+    }
+    return digits_follow(f, x);
 }
 
 /* One axis of a row-major operand: the sum over its dimensions. */
@@ -207,6 +248,13 @@ static bool fragment_form(const struct needle *nd, const struct access *a, const
     return true;
 }
 
+/* Do given strides change with a size that the schedule chooses, such as K*32? */
+static bool strides_vary(const struct needle *nd, const struct operand_layout *l) {
+    for (int x = 0; x < nd->nx; x++)
+        if (nd->lo[x] != nd->hi[x] && needle_strides_use(nd, l, x)) return true;
+    return false;
+}
+
 /* The digits of an operand in one of its layouts. False: not a sum over the axes, strides that
  * depend on sizes, or other instances. */
 bool needle_form(const struct machine *m, const struct needle *nd, int operand, int layout,
@@ -220,10 +268,11 @@ bool needle_form(const struct machine *m, const struct needle *nd, int operand, 
     const struct layout *map = o->layout[layout].map;
     f->swizzle = o->layout[layout].swizzle;
     f->fragment = form_fragment(o, map, &nd->bound->buffer[o->kernel_buffer], st.stride);
-    if (f->fragment) return fragment_form(nd, a, o, map, &st, f);
+    if (f->fragment)
+        return !strides_vary(nd, &o->layout[layout]) && fragment_form(nd, a, o, map, &st, f);
     int ndims = nd->bound->buffer[o->kernel_buffer].ndims;
     for (int x = 0; x < nd->nx; x++) {
-        int64_t extent = nd->bound->axis[x].extent, index[MAX_DIMS];
+        int64_t extent = nd->bound->axis[x].extent;
         if (extent == 1 && nd->ranged[x] < 0) continue;
         if (!map) {
             if (!plain_digit(nd, a, &st, x, ndims, f)) return false;
@@ -242,18 +291,8 @@ bool needle_form(const struct machine *m, const struct needle *nd, int operand, 
             add_digit(f, x, 1, extent, 1, named);
             continue;
         }
-        if (extent > 4096) return false;
-        int64_t offset[4096], zero;
-        index_at(nd->bound, a, -1, 0, index);
-        zero =
-            layout_offset(map, ndims, nd->bound->buffer[o->kernel_buffer].extent, st.stride, index);
-        for (int64_t v = 0; v < extent; v++) {
-            index_at(nd->bound, a, x, v, index);
-            offset[v] = layout_offset(map, ndims, nd->bound->buffer[o->kernel_buffer].extent,
-                                      st.stride, index) -
-                        zero;
-        }
-        if (!split_digits(f, x, offset, extent)) return false;
+        if (!map_digits(nd, a, &st, map, x, f)) return false;
     }
-    return o->layout[layout].stride || !(map ? places_depend(nd, a, map) : outer_depends(nd, f));
+    if (o->layout[layout].stride) return !strides_vary(nd, &o->layout[layout]);
+    return !(map ? places_depend(nd, a, map) : outer_depends(nd, f));
 }

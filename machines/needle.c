@@ -1,4 +1,5 @@
 /* Needles: an instruction bound at its largest sizes, with the range and step of each axis. */
+#include "machines/expr.h"
 #include "machines/needle.h"
 #include <string.h>
 
@@ -73,9 +74,22 @@ const struct access *needle_access(const struct needle *n, int operand) {
     return NULL;
 }
 
+static bool is_not(void *name, const struct mexpr *leaf) {
+    return leaf->kind != MEXPR_NAME || strcmp(leaf->name, name) != 0;
+}
+
+bool needle_strides_use(const struct needle *n, const struct operand_layout *l, int x) {
+    if (n->ranged[x] < 0) return false;
+    const char *size = n->bound->param[n->in->ranged[n->ranged[x]]].name;
+    for (int i = 0; l->stride && i < l->nstrides; i++)
+        if (!mexpr_names(l->stride[i], is_not, (void *)(uintptr_t)size)) return true;
+    return false;
+}
+
 bool needle_dense(const struct needle *n, int x) {
     for (int i = 0; i < n->in->noperands; i++) {
         const struct operand *o = &n->in->operand[i];
+        if (needle_strides_use(n, &o->layout[0], x)) return true;
         const struct access *a = o->nlayouts == 1 && !o->layout[0].map && !o->layout[0].stride
                                      ? needle_access(n, i)
                                      : NULL;

@@ -55,6 +55,8 @@ struct needle *needle_fixed(struct arena *, const struct machine *, int instr, c
                             struct diags *);
 /* Of the operand, the one at the origin where it is read at several places; NULL: none. */
 const struct access *needle_access(const struct needle *, int operand);
+/* Does a given stride of the layout name the size that axis x is? */
+bool needle_strides_use(const struct needle *, const struct operand_layout *, int x);
 bool needle_dense(const struct needle *, int x); /* distances in some operand change with the size of the axis */
 bool needle_reads_beside(const struct needle *, int operand); /* at constant distances too */
 bool needle_reduces(const struct needle *, int x);

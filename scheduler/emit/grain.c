@@ -109,7 +109,8 @@ static int home_stride_of(const struct work *w, const struct task *t, const stru
         if (dg->free_stride != name || a < 0) continue;
         for (int k = 0; k < o->geom.n; k++) {
             struct coord c = o->geom.at[k];
-            if (c.dim >= 0 && access_coef(w->p, acc, c.dim, a) && !c.mod)
+            if (c.dim >= 0 && access_coef(w->p, acc, c.dim, a) && !c.mod &&
+                (dg->weight == 1 || c.div == dg->weight))
                 return home_stride(work_home(w, acc->buffer), w->p->buffer[acc->buffer].ndims, c,
                                    out);
         }
@@ -128,6 +129,8 @@ static bool slot_stride_of(struct emitter *e, const struct task *t, const struct
             int d = o->geom.at[k].dim;
             if (k < o->geom.ninner && (d < 0 || o->geom.grain[d] == o->geom.block[d])) continue;
             int64_t by = d >= 0 ? access_coef(e->w->p, acc, d, a) / o->form.digit[i].times : 0;
+            if (o->form.digit[i].weight > 1 && o->geom.at[k].div != o->form.digit[i].weight)
+                continue;
             if (by) return *out = val_scale(&e->w->s->arena, h->slot.stride[k], by), true;
         }
     }

@@ -100,6 +100,10 @@ bool tile_stays(const struct work *, int buffer, int memory); /* no traffic betw
 bool written_by_tasks(const struct work *, int buffer);
 /* Does what the buffer's home holds beyond its elements not count where a reduction runs into it? */
 bool padding_neutral(const struct work *, const struct task *, const struct opnd *, int buffer);
+/* slot_alike.c: do all elements have the same place in slots of both, walked as by these accesses
+ * of the task's statement? */
+bool slot_alike(const struct work *, const struct task *, const struct geom *, const struct access *,
+                const struct geom *, const struct access *);
 bool geom_make(struct work *, const struct task *, struct opnd *);
 void geom_tile(const struct work *, struct opnd *); /* whole words of the operand's memory */
 

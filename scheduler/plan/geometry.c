@@ -135,6 +135,13 @@ static bool goes_on_in_rows(const struct work *w, const struct task *t, const st
            !graph_is_static(w->m, o->memory);
 }
 
+/* Does the axis of digit i go on at a distance that the schedule chooses? */
+static bool goes_on_apart(const struct form *f, int i) {
+    for (int k = i + 1; k < f->n; k++)
+        if (f->digit[k].x == f->digit[i].x && f->digit[k].free_stride >= 0) return true;
+    return false;
+}
+
 /* The digit along which needles may start anywhere: outermost of those with given strides, whole
  * tiles apart. */
 static int row_digit(const struct work *w, const struct task *t, const struct opnd *o,
@@ -145,6 +152,7 @@ static int row_digit(const struct work *w, const struct task *t, const struct op
     while (n > 0 && f->digit[n - 1].free_stride >= 0) n--;
     if (o->where != IN_LOCAL || !n) return -1;
     const struct digit *last = &f->digit[n - 1];
+    if (goes_on_apart(f, n - 1)) return -1;
     for (int i = 0; i + 1 < n; i++) {
         if (f->digit[i].x == last->x && !goes_on_in_rows(w, t, o, last)) return -1;
         span += (f->digit[i].extent - 1) * f->digit[i].stride;
@@ -204,10 +212,11 @@ static bool walks_alike(const struct work *w, const struct task *t, const struct
         const struct digit *k = &o->form.digit[i];
         int64_t step;
         if (k->free_stride != dg->free_stride || t->axis[k->x] < 0) continue;
-        if (stepped_dim(w, t, acc, k->x, &step) != dim || step * dg->times != by * k->times)
+        if (stepped_dim(w, t, acc, k->x, &step) != dim ||
+            step * k->weight * dg->times != by * dg->weight * k->times)
             return false;
     }
-    return by % dg->times == 0;
+    return by * dg->weight % dg->times == 0;
 }
 
 /* Where needles take a whole number of steps of a size, each step is a tile and the steps are its
@@ -222,8 +231,8 @@ static void rows_of_steps(const struct work *w, const struct task *t, struct opn
     int64_t align = w->m->memory[o->memory].align, size = (int64_t)type_size(o->decl->type),
             step = t->needle->step[last->x];
     if (t->needle->ranged[last->x] < 0 || t->axis[last->x] < 0 || last->weight != 1 ||
-        t->needle->lo[last->x] > step || last->extent <= step || last->extent % step ||
-        last->stride * step * size % align ||
+        goes_on_apart(f, n - 1) || t->needle->lo[last->x] > step || last->extent <= step ||
+        last->extent % step || last->stride * step * size % align ||
         (last->stride * size % align == 0 && ends_even(w, t, last->x)))
         return;
     memmove(last + 2, last + 1, sizeof *last * (size_t)(f->n++ - n));
@@ -232,6 +241,20 @@ static void rows_of_steps(const struct work *w, const struct task *t, struct opn
     rows.stride *= step;
     last->extent = step;
     last[1] = rows;
+}
+
+/* Of an axis that goes a chosen distance after each `weight` elements: they are a block of the
+ * dimension, and the copy has as many blocks as the needle's last tile reaches. */
+static bool blocks_apart(const struct work *w, const struct task *t, const struct opnd *o,
+                         const struct digit *dg, int dim, int64_t by) {
+    const struct needle *nd = t->needle;
+    const struct geom *g = &o->geom;
+    int a = t->axis[dg->x];
+    if (a < 0 || by != 1 || dg->times != 1 || g->block[dim] != dg->weight ||
+        g->grain[dim] != dg->weight)
+        return false;
+    if (nd->ranged[dg->x] >= 0) return dg->weight % nd->step[dg->x] == 0;
+    return round_up(w->p->axis[a].extent, dg->weight) % nd->hi[dg->x] == 0;
 }
 
 /* Distances that the schedule chooses in a local memory are those between a slot's rows. Where the
@@ -244,8 +267,12 @@ static bool free_digits_walk(const struct work *w, const struct task *t, struct 
         if (dg->free_stride < 0) continue;
         if (t->axis[dg->x] < 0 && t->needle->lo[dg->x] == 1) continue;
         int d = stepped_dim(w, t, acc, dg->x, &by);
-        if (d < 0 || d == row_dim || o->geom.block[d] != 1 || !walks_alike(w, t, o, acc, dg, d, by))
-            return false;
+        if (d < 0 || d == row_dim || !walks_alike(w, t, o, acc, dg, d, by)) return false;
+        if (dg->weight > 1) {
+            if (!blocks_apart(w, t, o, dg, d, by)) return false;
+            continue;
+        }
+        if (o->geom.block[d] != 1) return false;
         if (ends_even(w, t, dg->x)) continue;
         int64_t step = t->needle->ranged[dg->x] < 0 ? t->needle->hi[dg->x] : t->needle->step[dg->x];
         if (by != 1 || dg->times != 1 || t->axis[dg->x] < 0 || t->needle->lo[dg->x] > step ||
@@ -274,9 +301,11 @@ static bool digits_apart(const struct opnd *o, uint64_t rows) {
 
 /* Strides may leave gaps: rows of 64 elements of which the needle takes 16. The dimension that
  * walks the inner digit fills them: its blocks are longer than the needle; not where a state says
- * how long the rows are that the needle takes. */
+ * how long the rows are that the needle takes, nor where it may not begin inside of them. */
 static void fill_gaps(const struct work *w, const struct task *t, const struct opnd *o,
                       struct form *f) {
+    int64_t align = operand_align(w->m, o->decl, o->memory, t->needle->bound),
+            size = (int64_t)type_size(o->decl->type);
     *f = o->form;
     if (o->where != IN_LOCAL || f->fragment || needs_exact(w, t->needle->in, o->number)) return;
     for (int i = 1; i < f->n; i++) {
@@ -285,7 +314,7 @@ static void fill_gaps(const struct work *w, const struct task *t, const struct o
         bool last = t->axis[in->x] >= 0 && t->needle->ranged[in->x] < 0;
         for (int k = i; k < f->n; k++) last &= f->digit[k].x != in->x;
         if (in->free_stride >= 0 || out->free_stride >= 0 || dense < 1) return;
-        if (last && out->stride > dense && out->stride % dense == 0)
+        if (last && out->stride > dense && out->stride % dense == 0 && dense * size % align == 0)
             in->extent *= out->stride / dense;
     }
 }
@@ -522,40 +551,6 @@ static bool make(struct work *w, const struct task *t, struct opnd *o, int64_t s
 
 /* ---- what is changed in place ---- */
 
-/* The axis that walks coordinate k, or one of the statement's dimensions that none walks; -1. */
-static int walker(const struct work *w, const struct task *t, const struct access *acc, int dim) {
-    return dim < 0 ? -1 : access_mover(w->p, acc, dim, w->p->stmt[t->stmt].axes);
-}
-
-/* The next outer coordinate from k on that an axis walks; geom.n: none. */
-static int next_walked(const struct work *w, const struct task *t, const struct geom *g,
-                       const struct access *acc, int k) {
-    while (k < g->n && walker(w, t, acc, g->at[k].dim) < 0) k++;
-    return k;
-}
-
-/* Do all elements have the same place in both slots? */
-static bool same_slot(const struct work *w, const struct task *t, const struct geom *a,
-                      const struct access *x, const struct geom *b, const struct access *y) {
-    if (a->ninner != b->ninner || a->tile != b->tile || a->row != b->row || a->first || b->first ||
-        a->loose || b->loose || a->fragment != b->fragment || a->swizzle != b->swizzle)
-        return false;
-    for (int i = 0; i < a->ninner; i++)
-        if (a->at[i].div != b->at[i].div || a->at[i].mod != b->at[i].mod ||
-            a->stride[i] != b->stride[i] ||
-            walker(w, t, x, a->at[i].dim) != walker(w, t, y, b->at[i].dim))
-            return false;
-    int i = a->ninner, k = b->ninner;
-    for (;; i++, k++) {
-        i = next_walked(w, t, a, x, i);
-        k = next_walked(w, t, b, y, k);
-        if (i == a->n || k == b->n) return i == a->n && k == b->n;
-        if (walker(w, t, x, a->at[i].dim) != walker(w, t, y, b->at[k].dim) ||
-            a->at[i].div != b->at[k].div || a->at[i].mod != b->at[k].mod)
-            return false;
-    }
-}
-
 static int64_t stored_size(const struct work *w, const struct access *acc) {
     return (int64_t)type_size(w->p->buffer[acc->buffer].type);
 }
@@ -570,7 +565,7 @@ static bool make_source(struct work *w, const struct task *t, struct opnd *o) {
     struct opnd *as = arena_copy(w->arena, o, sizeof *o);
     as->writes = false;
     if (!make(w, t, as, stored_size(w, &st->dst)) ||
-        !same_slot(w, t, &o->geom, &st->dst, &as->geom, &st->read[o->read]))
+        !slot_alike(w, t, &o->geom, &st->dst, &as->geom, &st->read[o->read]))
         return false;
     o->source = as;
     return true;
@@ -580,7 +575,7 @@ bool geom_alike(struct work *w, const struct task *t, const struct opnd *made,
                 const struct task *by, struct opnd *as) {
     const struct access *mine = &w->p->stmt[t->stmt].dst, *its = &w->p->stmt[by->stmt].dst;
     return make(w, by, as, stored_size(w, mine)) &&
-           same_slot(w, t, &made->geom, mine, &as->geom, its);
+           slot_alike(w, t, &made->geom, mine, &as->geom, its);
 }
 
 bool geom_make(struct work *w, const struct task *t, struct opnd *o) {

@@ -508,7 +508,8 @@ bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool writ
                 bool mine =
                     c.dim >= 0 && access_coef(w->p, acc, c.dim, a) &&
                     (dg->free_stride >= 0 || ranged ? !c.mod
-                                                    : c.div == dg->weight && c.mod == dg->extent);
+                                                    : c.div == dg->weight && c.mod == dg->extent) &&
+                    (dg->free_stride < 0 || dg->weight == 1 || c.div == dg->weight);
                 if (mine)
                     ok = home_stride(work_home(w, acc->buffer), w->p->buffer[acc->buffer].ndims, c,
                                      &stride);

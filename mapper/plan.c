@@ -185,15 +185,25 @@ static uint64_t key_of(const struct covering *c, struct plan *p, int k, const in
     return h;
 }
 
+static int state_at(const struct step *s, uint64_t key) {
+    for (int i = 0; i < s->nstates; i++)
+        if (s->state[i].key == key) return i;
+    return -1;
+}
+
+static int dearest(const struct step *s) {
+    int worst = 0;
+    for (int i = 1; i < s->nstates; i++)
+        if (s->state[i].cost > s->state[worst].cost) worst = i;
+    return worst;
+}
+
 static int add_state(struct plan *p, int k, uint64_t key, double cost, const int *chosen) {
     struct step *s = &p->step[k];
-    int at = -1, worst = 0;
-    for (int i = 0; i < s->nstates; i++) {
-        if (s->state[i].key == key) at = i;
-        if (s->state[i].cost > s->state[worst].cost) worst = i;
-    }
     if (cost + s->floor > p->best) return -1;
+    int at = state_at(s, key);
     if (at < 0 && s->nstates == p->limit) {
+        int worst = dearest(s);
         p->cut = true;
         if (s->state[worst].cost <= cost) return -1;
         for (int i = 0; k > 0 && i < p->step[k - 1].nways; i++)
@@ -361,11 +371,8 @@ static void chosen_so_far(const struct covering *c, const struct plan *p, int *c
 
 static const struct step_state *state_of(const struct covering *c, struct plan *p, int k,
                                          const int *chosen) {
-    uint64_t key = key_of(c, p, k, chosen);
-    const struct step *s = &p->step[k];
-    for (int i = 0; i < s->nstates; i++)
-        if (s->state[i].key == key) return &s->state[i];
-    return NULL;
+    int at = state_at(&p->step[k], key_of(c, p, k, chosen));
+    return at < 0 ? NULL : &p->step[k].state[at];
 }
 
 /* Is what was decided a state of the plan, and known what follows? */

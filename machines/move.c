@@ -84,9 +84,11 @@ static bool layout_stride(const struct program *p, const struct access *a, const
     return *stride >= 0;
 }
 
-/* Stride of axis x on one side; *name: of a stride the schedule chooses. */
+/* Stride of axis x on one side, or what it would be in dense places; *name: of a stride that the
+ * schedule chooses. */
 static bool side_stride(const struct machine *m, const struct instr *in, const struct program *p,
-                        const struct access *a, int operand, int x, int64_t *stride, int *name) {
+                        const struct access *a, int operand, bool dense, int x, int64_t *stride,
+                        int *name) {
     const struct operand_layout *l = &in->operand[operand].layout[0];
     const struct buffer *b = &p->buffer[a->buffer];
     *stride = 0;
@@ -102,6 +104,11 @@ static bool side_stride(const struct machine *m, const struct instr *in, const s
     }
     struct strides st;
     if (!operand_strides(m, in, operand, 0, p, &st)) return false;
+    if (dense) {
+        int64_t run[MAX_PLACES];
+        layout_strides(l->map, b->ndims, b->extent, run);
+        for (int i = 0; i < st.n; i++) st.stride[i] = run[i], st.name[i] = -1;
+    }
     if (l->map) return layout_stride(p, a, l->map, &st, x, stride, name);
     for (int d = b->ndims - 1; d >= 0; d--) {
         int64_t c = access_coef(p, a, d, x);
@@ -113,18 +120,25 @@ static bool side_stride(const struct machine *m, const struct instr *in, const s
     return true;
 }
 
+/* A stride that changes with a size must be that of dense places. */
 static bool set_side(const struct machine *m, const struct instr *in, const struct sample *base,
                      const struct sample *other, bool to, int operand, int x, struct side *out) {
-    int64_t a, b;
-    int name, again;
-    if (!side_stride(m, in, base->p, to ? base->to : base->from, operand, x, &a, &name) ||
-        !side_stride(m, in, other->p, to ? other->to : other->from, operand, x, &b, &again))
-        return false;
+    const struct sample *at[2] = {base, other};
+    int64_t given[2], dense[2];
+    int name, none;
+    for (int k = 0; k < 2; k++) {
+        const struct access *a = to ? at[k]->to : at[k]->from;
+        if (!side_stride(m, in, at[k]->p, a, operand, false, x, &given[k], &name) ||
+            (name < 0 && !side_stride(m, in, at[k]->p, a, operand, true, x, &dense[k], &none)))
+            return false;
+    }
     if (name >= 0) {
         *out = (struct side){STRIDE_FREE, stride_reach(m, in, base->p, name), name};
-    } else if (out->kind != STRIDE_DENSE) { /* once seen to vary, it does */
-        *out = (struct side){a == b ? STRIDE_CONST : STRIDE_DENSE, a, -1};
+        return true;
     }
+    if (given[0] != given[1] && (given[0] != dense[0] || given[1] != dense[1])) return false;
+    if (out->kind != STRIDE_DENSE) /* once seen to vary, it does */
+        *out = (struct side){given[0] == given[1] ? STRIDE_CONST : STRIDE_DENSE, given[0], -1};
     return true;
 }
 

@@ -144,8 +144,6 @@ gpu-sm80-rows examples/f32/gmv.isam fma.acc.row -D M=1024
 gpu-sm80 examples/f32/layernorm.isam fallback -D M=5 -D N=40
 gpu-sm80 examples/digits/digits-int8.onnx m16n8k32.i8 -D N=8
 gpu-sm80 examples/f32/gru.isam fallback -D H=16 --size T=3
-gpu-sm90 examples/bf16/gmm.isam wgmma.128x256.rows.bf16 -D M=128 -D N=256 -D K=128
-gpu-sm90 examples/i8/gmm.isam wgmma. -D M=384 -D N=256 -D K=144
 LIST
   # tails: kernels of their own, in which roles and tokens begin anew
   while read -r machine type instruction sizes; do
@@ -157,6 +155,8 @@ LIST
 gpu-sm80 bf16 m16n8k16.bf16 -D M=35 -D N=24 -D K=33
 gpu-sm80 bf16 block.64x64.bf16 -D M=200 -D N=140 -D K=72
 gpu-sm80 i8 block.128x128.i8 -D M=200 -D N=130 -D K=144
+gpu-sm90 bf16 wgmma.128x256.rows.bf16 -D M=128 -D N=256 -D K=128
+gpu-sm90 i8 wgmma.128x64.i8 -D M=384 -D N=256 -D K=144
 gpu-sm90 f32 lanes.64x128 -D M=132 -D N=260 -D K=72
 gpu-sm90 f32 lanes.128x128 -D M=36 -D N=100 -D K=52
 gpu-sm90 f32 lanes.128x256 -D M=130 -D N=257 -D K=33

@@ -41,23 +41,38 @@ done <<'LIST'
 gpu-sm80|stmt 1 T|block.128x128.rows.bf16
 gpu-sm90|stmt 1 T|wgmma.128x256.rows.bf16
 LIST
+# of small products wgmma is not the first choice
+printf '# decisions: QUESTION "SUBJECT" "ANSWER"\ncover "stmt 1 C" "wgmma.128x64.rows.bf16"\n' >"$work/wgmma"
+large() { LD_LIBRARY_PATH=$work timeout 60 isamap run examples/bf16/gmm.isam --approach heuristic --decisions "$work/wgmma" --contexts 2 --verify "$@" 2>&1; }
 # copied by threads where tensor maps cannot
 mkdir -p "$work/threads" && cp machines/*.xml "$work/threads/" && sed -i 's/ls % $(w) == 0/ls % $(w) == 1/' "$work/threads/gpu-sm90.xml"
-out=$(ISAMAP_MACHINE_PATH=$work/threads LD_LIBRARY_PATH=$work timeout 60 isamap run examples/bf16/gmm.isam -m "$work/threads/gpu-sm90.xml" -D M=128 -D N=256 -D K=256 --verify 2>&1)
+out=$(ISAMAP_MACHINE_PATH=$work/threads large -m "$work/threads/gpu-sm90.xml" -D M=128 -D N=256 -D K=256)
 case $out in *"verified    yes"*wgmma*) good ;; *) bad "copies by threads on gpu-sm90: $out" ;; esac
 rm -f "$work/maps"
-out=$(ISAMAP_EMULATED_MAPS=$work/maps LD_LIBRARY_PATH=$work timeout 60 isamap run examples/bf16/gmm.isam -m gpu-sm90 -D M=128 -D N=256 -D K=192 --verify 2>&1)
+out=$(ISAMAP_EMULATED_MAPS=$work/maps large -m gpu-sm90 -D M=128 -D N=256 -D K=192)
 case $out in *"verified    yes"*wgmma*) good ;; *) bad "copies by tensor maps on gpu-sm90: $out" ;; esac
 maps="type 1 dims 192 128 pitch 384 box 64 128 swizzle 3
-type 1 dims 256 192 pitch 512 box 64 64 swizzle 3"
+type 1 dims 256 192 pitch 512 box 64 192 swizzle 3"
 [ "$(sort -u "$work/maps")" = "$maps" ] && good || bad "on gpu-sm90 tensor maps are given $(sort -u "$work/maps")"
+rm -f "$work/maps"
+# the last tile of a sum is shorter: a map for each length of a box
+cat >"$work/wgmma.short" <<'LIST'
+# decisions: QUESTION "SUBJECT" "ANSWER"
+cover "stmt 1 C" "wgmma.128x64.rows.bf16"
+order "loop order of statement 1" "k"
+tile "tile of statement 1" "k=192"
+residency "copies of statement 1" "A@2x3 B@2x3 C@1x1"
+LIST
+out=$(ISAMAP_EMULATED_MAPS=$work/maps LD_LIBRARY_PATH=$work timeout 60 isamap run examples/bf16/gmm.isam -m gpu-sm90 -D M=128 -D N=128 -D K=832 --approach heuristic --decisions "$work/wgmma.short" --verify 2>&1)
+case $out in *"verified    yes"*wgmma.128x64*) good ;; *) bad "boxes of two lengths: $out" ;; esac
+[ "$(sed -nE 's/.*dims 128 832 .*box (64 [0-9]+) .*/\1/p' "$work/maps" | sort -u | tr '\n' ' ')" = "64 192 64 64 " ] && good || bad "boxes of a last tile: $(cat "$work/maps")"
 rm -f "$work/maps"
 # faults in a machine file that the emulated device must find: how many arrive at a barrier, a fence that is missing
 while IFS='|' read -r file from to message; do
   mkdir -p "$work/faults" && cp machines/*.xml "$work/faults/" && sed -i "s/$from/$to/" "$work/faults/$file.xml"
   cmp -s machines/$file.xml "$work/faults/$file.xml" && bad "nothing to plant in $file.xml"
   sed -i 's/ls % $(w) == 0/ls % $(w) == 1/' "$work/faults/gpu-sm90.xml" # by threads, not by tensor maps
-  out=$(ISAMAP_MACHINE_PATH=$work/faults LD_LIBRARY_PATH=$work timeout 60 isamap run examples/bf16/gmm.isam -m "$work/faults/gpu-sm90.xml" -D M=128 -D N=256 -D K=256 --verify 2>&1)
+  out=$(ISAMAP_MACHINE_PATH=$work/faults large -m "$work/faults/gpu-sm90.xml" -D M=128 -D N=128 -D K=512)
   case $out in *"emulated device: "*"$message"*) good ;; *) bad "$file without '$from': $out" ;; esac
 done <<'LIST'
 mma-block|\${2\*HALF}|${HALF}|barrier

@@ -189,6 +189,43 @@ static bool known_to_host(const struct cuda *c, const struct issue_node *n) {
     return true;
 }
 
+/* ---- sizes that change inside a kernel: the last tile's ---- */
+enum { MOST_VALUES = 4, MOST_TURNS = 1 << 20 };
+
+static const struct loop_node *loop_of(const struct node *node, int n, int var) {
+    for (int i = 0; i < n; i++) {
+        const struct loop_node *l = node[i].kind == NODE_LOOP ? node[i].loop : NULL;
+        if (l && l->var == var) return l;
+        if (l && (l = loop_of(l->body, l->nbody, var))) return l;
+    }
+    return NULL;
+}
+
+/* All values that the size takes, if they are few, and only one loop changes it; 0: they are not
+ * known. */
+static int values_of(const struct cuda *c, const struct sx *size, int64_t *value, struct arena *a) {
+    const struct schedule *s = c->g.schedule;
+    int64_t lo, hi, *at;
+    int var = -1, count = 0;
+    for (int v = 0; v < s->nvars; v++) {
+        if (!sx_uses(size, v)) continue;
+        if (var >= 0) return 0;
+        var = v;
+    }
+    const struct loop_node *l = var < 0 ? NULL : loop_of(s->run.node, s->run.nnodes, var);
+    if (!l || !sx_constant(l->lo, &lo) || !sx_constant(l->hi, &hi) || hi - lo > MOST_TURNS)
+        return 0;
+    at = arena_array(a, (size_t)s->nvars + 1, sizeof *at);
+    for (at[var] = lo; at[var] < hi; at[var] += l->step) {
+        int64_t x = sx_eval(size, at);
+        int k = 0;
+        while (k < count && value[k] != x) k++;
+        if (k == MOST_VALUES) return 0;
+        if (k == count) value[count++] = x;
+    }
+    return count;
+}
+
 /* base(A): where the operand's array begins. */
 static const char *field_text(struct cuda *c, const struct issue_node *n, const struct mexpr *e) {
     const struct instr *in = &c->g.machine->instr[n->instr];
@@ -239,6 +276,44 @@ static int object_of(struct cuda *c, const struct issue_node *n, const struct ne
     return made(c, need->state, values);
 }
 
+static bool is_other(void *user, const struct mexpr *leaf) {
+    return leaf->kind != MEXPR_NAME || strcmp(leaf->name, user) != 0;
+}
+
+/* The first size that the host does not know and a field speaks of; -1: none. */
+static int open_size(const struct cuda *c, const struct issue_node *n, const struct need *need) {
+    const struct instr *in = &c->g.machine->instr[n->instr];
+    for (int i = 0; i < in->nranged; i++)
+        for (int f = 0; f < need->nvalues && !hosts_know(c, n->size[i]); f++)
+            if (!mexpr_names(need->value[f], is_other,
+                             (void *)(uintptr_t)in->semantics->param[in->ranged[i]].name))
+                return i;
+    return -1;
+}
+
+/* Its address, or the address of the one for the value that a size has. NULL after reporting. */
+static const char *objects_of(struct cuda *c, const struct issue_node *n, const struct need *need) {
+    struct cgen *g = &c->g;
+    int open = open_size(c, n, need), count = 0, object = -1;
+    int64_t value[MOST_VALUES];
+    const char *text = "";
+    if (open >= 0) count = values_of(c, n->size[open], value, &g->arena);
+    struct issue_node one = *n;
+    int nranged = g->machine->instr[n->instr].nranged;
+    one.size = arena_array(&g->arena, (size_t)nranged + 1, sizeof *one.size);
+    for (int i = 0; i < nranged; i++) /* of the others no field speaks */
+        one.size[i] = hosts_know(c, n->size[i]) || i == open ? n->size[i] : sx_const(&g->arena, 1);
+    for (int k = 0; k < (count ? count : 1); k++) {
+        if (count) one.size[open] = sx_const(&g->arena, value[k]);
+        object = object_of(c, &one, need);
+        if (object < 0) return NULL;
+        text = k + 1 < count ? arena_printf(&g->arena, "%s%s == %lld ? &o_%d : ", text,
+                                            c_sx(g, n->size[open]), (long long)value[k], object)
+                             : arena_printf(&g->arena, "%s&o_%d", text, object);
+    }
+    return count > 1 ? arena_printf(&g->arena, "(%s)", text) : text;
+}
+
 /* ---- what the issue is given ---- */
 int cuda_handles(struct cgen *g, const struct issue_node *n, struct c_handle *out) {
     struct cuda *c = g->user;
@@ -257,11 +332,11 @@ int cuda_handles(struct cgen *g, const struct issue_node *n, struct c_handle *ou
     for (int k = 0; k < in->nneeds; k++) {
         int state = in->need[k].state;
         if (!state_from_addresses(g->machine, state)) continue;
-        int object = count < MAX_HANDLES ? object_of(c, n, &in->need[k]) : -1;
-        if (object < 0) return -1;
+        const char *object = count < MAX_HANDLES ? objects_of(c, n, &in->need[k]) : NULL;
+        if (!object) return -1;
         out[count++] =
             (struct c_handle){arena_printf(&g->arena, "const struct state_%s *", c_state(c, state)),
-                              c_state(c, state), arena_printf(&g->arena, "&o_%d", object)};
+                              c_state(c, state), object};
     }
     return count;
 }

@@ -3,6 +3,7 @@
  * way), or the fallback. */
 #include "mapper/body.h"
 #include "mapper/mapper_int.h"
+#include "mapper/rewrite_int.h"
 #include "ir/memory.h"
 
 #include <math.h>
@@ -231,6 +232,20 @@ static bool result_in_blocks(const struct covering *c, const struct program *p,
     return access_in_blocks(p, &s->dst, s->axes, tiles);
 }
 
+/* Of a product with a matrix of one row or column, which an instruction for several makes: what the
+ * instances of a grid cost that have no tile then. The fallback's threads share all of its points.
+ */
+static double idle_price(const struct covering *c, const struct program *p,
+                         const struct mapping *map) {
+    const struct needle *n = needle_of(c->needles, map->instr);
+    bool alone = false;
+    for (int x = 0; x < n->naxes; x++) alone |= !n->axis[x].reduction && map->group[x].n == 0;
+    if (!alone) return 0;
+    double busy = instances_busy(c->machine, n, p, map, 1);
+    return reference_cycles(c->machine, c->machine->instr[map->instr].unit, map->cost) *
+           (1 / busy - 1);
+}
+
 /* Temporaries have the last buffers of the view. */
 static void price_way(struct estimator *e, struct listing *l, struct way *w, struct options *out) {
     struct covering *c = e->c;
@@ -250,7 +265,7 @@ static void price_way(struct estimator *e, struct listing *l, struct way *w, str
             more += cut_price(e, p, stmt, &o.map, l->base + w->cuts.node[k], p->nbuffers - n + k);
         memcpy(o.cut, w->cuts.node, sizeof o.cut);
         o.cost = reference_cycles(c->machine, c->machine->instr[o.map.instr].unit, o.map.cost) +
-                 o.map.copies;
+                 (multiplies ? idle_price(c, p, &o.map) : 0) + o.map.copies;
         add_option(c, out, p, stmt, o, more);
     }
 }

@@ -332,7 +332,12 @@ int cuda_handles(struct cgen *g, const struct issue_node *n, struct c_handle *ou
     for (int k = 0; k < in->nneeds; k++) {
         int state = in->need[k].state;
         if (!state_from_addresses(g->machine, state)) continue;
-        const char *object = count < MAX_HANDLES ? objects_of(c, n, &in->need[k]) : NULL;
+        if (count == MAX_HANDLES) {
+            c_error(g, "'%s' needs more than %d states that are made of addresses", in->id,
+                    MAX_HANDLES);
+            return -1;
+        }
+        const char *object = objects_of(c, n, &in->need[k]);
         if (!object) return -1;
         out[count++] =
             (struct c_handle){arena_printf(&g->arena, "const struct state_%s *", c_state(c, state)),

@@ -35,7 +35,7 @@ int draft_op(struct draft *, struct op);
 int draft_binary(struct draft *, enum opcode, int a, int b);
 int draft_read(struct draft *, struct access);
 int draft_cast(struct draft *, enum type, int a);   /* none where nothing changes */
-int draft_number(struct draft *, enum type, double);
+int draft_number(struct draft *, enum type, double); /* integers wrap */
 int draft_axis(struct draft *, int axis);           /* its value, as i64 */
 int draft_tree(struct draft *, const struct stmt *from, int node);
 /* The same with other accesses: what the function makes of each (NULL: as they are). */

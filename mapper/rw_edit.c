@@ -155,7 +155,7 @@ int draft_number(struct draft *d, enum type t, double v) {
     if (type_is_float(t))
         o.value.f = v;
     else
-        o.value.i = (int64_t)v;
+        o.value.i = type_wrap(o.type, (uint64_t)(int64_t)v);
     return draft_op(d, o);
 }
 

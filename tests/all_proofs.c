@@ -48,6 +48,7 @@ static const struct subject subjects[] = {
     {"tests/data/proofs/steps.isam", "cpu-avx2", ""},
     {"tests/data/proofs/steps.isam", "cpu-avx512", "T=7 H=40"},
     {"tests/data/recur/rows_back.isam", "cpu-avx2", ""},
+    {"tests/data/proofs/both-ways.isam", "cpu-avx512", ""},
     {"examples/f32/gru.isam", "cpu-avx512", "H=32"},
     {"examples/i8/gru.isam", "edge16", "T=8 H=32"},
     {"examples/i8/rnn.isam", "vdla", "T=8 H=32"},

@@ -142,6 +142,15 @@ static void all_over(struct sym *s, const struct frame *f, int counter, struct l
     }
 }
 
+/* The counter's last iteration is the one before `over`: known only where that is no number. */
+static void tie(struct sym *s, int counter, struct lin over) {
+    int64_t number;
+    s->tied[counter] = !lin_constant(&over, &number);
+    s->ntied += s->tied[counter];
+    s->last[counter] = over;
+    s->last[counter].c--;
+}
+
 /* All iterations from `from` to `last` by induction; the state is then what holds after `over`
  * iterations. */
 static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, struct lin over,
@@ -167,6 +176,7 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
     s->hi[p.counter] = last;
     s->turn[p.counter] = -1;
     s->cycle[p.counter] = 1;
+    tie(s, p.counter, over);
     s->nloops++;
     int of;
     if (find_pattern(s, t, &p, by, &inv, &of)) {
@@ -180,6 +190,7 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
     }
     parallel_fold(s, p.counter);
     s->nloops--;
+    s->ntied -= s->tied[p.counter];
     if (step == HOLDS) {
         s->history[l->var].visits++;
         if (by != BY_GUESS) pattern_learn(s, t, of, &inv, p.counter);

@@ -87,12 +87,26 @@ static void widen(__int128 *low, __int128 *high, int64_t coef, int64_t lo, int64
     *high += (__int128)coef * (coef > 0 ? hi : lo);
 }
 
-void lin_range(const struct sym *s, const struct lin *x, int64_t *lo, int64_t *hi) {
-    __int128 low = x->c, high = x->c;
+/* One end of the form's range: the largest value, or the least of all. A counter that ends where a
+ * size says is its last value there, so that the size cancels: T - 1 - u is not below 0. */
+static __int128 lin_end(const struct sym *s, const struct lin *of, bool largest) {
+    struct lin x = *of;
+    for (int k = s->nsizes; s->ntied && k < s->nloops; k++) {
+        struct lin moved = x;
+        int64_t times = x.k[k];
+        if (!s->tied[k] || times == 0 || (times > 0) != largest) continue;
+        moved.k[k] = 0;
+        if (lin_add(&moved, &s->last[k], times)) x = moved;
+    }
+    __int128 low = x.c, high = x.c;
     for (int k = 0; k < s->nloops; k++)
-        if (x->k[k]) widen(&low, &high, x->k[k], s->lo[k], s->hi[k]);
-    *lo = clamped(low);
-    *hi = clamped(high);
+        if (x.k[k]) widen(&low, &high, x.k[k], s->lo[k], s->hi[k]);
+    return largest ? high : low;
+}
+
+void lin_range(const struct sym *s, const struct lin *x, int64_t *lo, int64_t *hi) {
+    *lo = clamped(lin_end(s, x, false));
+    *hi = clamped(lin_end(s, x, true));
 }
 
 static int64_t floor_div(int64_t a, int64_t b) {
@@ -120,12 +134,15 @@ static void note_turn(const struct sym *s, const struct lin *x) {
 
 enum truth lin_le(const struct sym *s, const struct lin *a, const struct lin *b) {
     __int128 lo = (__int128)a->c - b->c, hi = lo;
+    struct lin x = *a;
     for (int k = 0; k < s->nloops; k++)
         if (a->k[k] != b->k[k]) widen(&lo, &hi, a->k[k] - b->k[k], s->lo[k], s->hi[k]);
     if (hi <= 0) return YES;
     if (lo > 0) return NO;
-    struct lin x = *a;
-    if (lin_add(&x, b, -1)) note_turn(s, &x);
+    if (!lin_add(&x, b, -1)) return MAYBE;
+    if (s->ntied && lin_end(s, &x, true) <= 0) return YES;
+    if (s->ntied && lin_end(s, &x, false) > 0) return NO;
+    note_turn(s, &x);
     return MAYBE;
 }
 

@@ -76,6 +76,7 @@ struct sym {
     int nsizes;                        /* the first counters stand for sizes that are open: any value of their ranges */
     int nloops;                        /* counters in use, and their ranges, both ends included */
     int64_t lo[SYM_LOOPS], hi[SYM_LOOPS];
+    int ntied; struct lin last[SYM_LOOPS]; bool tied[SYM_LOOPS]; /* of a loop that ends at a size that is open: its counter's last value, by sizes */
     int ndims;                         /* of the issue that is looked at */
     int64_t n[SYM_DIMS];
     struct affine *var;                  /* [nvars] */

@@ -74,9 +74,9 @@ static int set_option(isamap *im, const char *name, const char *value) {
     return good ? ISAMAP_DONE : ISAMAP_USAGE;
 }
 
-int isamap_option(isamap *im, const char *name, const char *value) {
+/* Status of `body`. Where memory ends within it, arena and options are as they were before it. */
+static int within_memory(isamap *im, int (*body)(isamap *, const void *), const void *user) {
     struct memory_scope scope;
-    if (!im) return ISAMAP_USAGE;
     const struct arena arena = im->arena;
     const struct options option = im->option;
     memory_scope_open(&scope);
@@ -85,10 +85,24 @@ int isamap_option(isamap *im, const char *name, const char *value) {
         im->option = option;
         return call_out_of_memory(im, scope.wanted);
     }
-    clear_messages(im);
-    int status = set_option(im, name ? name : "", value);
+    int status = body(im, user);
     memory_scope_close(&scope);
     return status;
+}
+
+struct setting {
+    const char *name, *value;
+};
+
+static int set(isamap *im, const void *user) {
+    const struct setting *s = user;
+    clear_messages(im);
+    return set_option(im, s->name, s->value);
+}
+
+int isamap_option(isamap *im, const char *name, const char *value) {
+    const struct setting s = {name ? name : "", value};
+    return im ? within_memory(im, set, &s) : ISAMAP_USAGE;
 }
 
 /* ---- what is being done ---- */
@@ -159,22 +173,21 @@ static bool call_accepts(isamap *im, const struct api_call *c, const char *file,
     return !missing;
 }
 
-int call_run(isamap *im, const struct api_call *c, const char *file, const char *out) {
-    struct memory_scope scope;
-    if (!im) return ISAMAP_USAGE;
-    const struct arena arena = im->arena;
-    const struct options option = im->option;
-    memory_scope_open(&scope);
-    if (setjmp(scope.escape)) {
-        im->arena = arena;
-        im->option = option;
-        return call_out_of_memory(im, scope.wanted);
-    }
+struct calling {
+    const struct api_call *call;
+    const char *file, *out;
+};
+
+static int run(isamap *im, const void *user) {
+    const struct calling *c = user;
     call_begin(im);
-    int status = call_accepts(im, c, file, out) ? c->run(im, file, out) : ISAMAP_USAGE;
-    status = call_end(im, status);
-    memory_scope_close(&scope);
-    return status;
+    bool good = call_accepts(im, c->call, c->file, c->out);
+    return call_end(im, good ? c->call->run(im, c->file, c->out) : ISAMAP_USAGE);
+}
+
+int call_run(isamap *im, const struct api_call *c, const char *file, const char *out) {
+    const struct calling calling = {c, file, out};
+    return im ? within_memory(im, run, &calling) : ISAMAP_USAGE;
 }
 
 /* What the diagnostics say, for a program to read. */

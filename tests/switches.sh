@@ -40,4 +40,11 @@ rows=$(scripts/lengths --rounds 1 --of 1,4,400,open -m cpu-scalar -D H=16 exampl
 rows=$(ISAMAP_HOST=cpu-scalar scripts/lengths --rounds 1 --of 4,400 -m edge16 -D H=32 examples/i8/rnn.isam) || fail "a recurrence of a device grows with its steps"
 rows=$(scripts/lengths --rounds 1 --steps H --of 4,48 -m cpu-avx2 -D T=3 examples/f32/gru.isam) && fail "growth is not seen"
 rows=$(scripts/lengths --rounds 1 --steps S examples/f32/gru.isam 2>&1) && fail "a size that is not there is taken"
+# scripts/networks: a row for each model and machine; one without products has no share of them, one that cannot be read is said.
+rows=$(scripts/networks -m edge16,cpu-scalar --host cpu-scalar tests/data/onnx/nan_min/model.onnx tests/data/onnx/dynamic_quantize_matmul/model.onnx) || fail "a network fails"
+[ "$(grep -cE '^\| model \|.*\| none \|.*\| proved \|$' <<<"$rows")" = 2 ] || fail "a share of no products"
+rows=$(scripts/networks -m edge16 --host cpu-scalar -D N=1 examples/digits/digits-int8.onnx) || fail "the digits fail"
+grep -qE '^\| digits-int8 \| edge16 \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ % \| 100.00 % \|.*\| proved \|$' <<<"$rows" || fail "products of digits are not on edge16"
+rows=$(scripts/networks -m edge16 examples/digits/digits-int8.onnx) && fail "an open size is taken"
+grep -q "'N' has no value" <<<"$rows" || fail "it does not say which size is open"
 echo passed

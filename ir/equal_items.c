@@ -10,6 +10,7 @@
 #include <isl/options.h>
 #include <isl/space.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,11 +35,27 @@ static bool same_declaration(const struct buffer *a, const struct buffer *b) {
     return a->ndims == 0 || !memcmp(a->extent, b->extent, (size_t)a->ndims * sizeof *a->extent);
 }
 
+/* Opened, the next value of a state is a temporary of another name: h' is h_next. Neither has a
+ * content before the first step. */
+static int next_twin(const struct program *p, int b, const struct program *q) {
+    char name[128];
+    const char *from = p->buffer[b].name, *ends[] = {"'", "_next"};
+    for (int k = 0; k < 2; k++) {
+        size_t n = strlen(from), m = strlen(ends[k]);
+        if (n <= m || strcmp(from + n - m, ends[k]) != 0) continue;
+        int length = snprintf(name, sizeof name, "%.*s%s", (int)(n - m), from, ends[!k]);
+        if (length >= (int)sizeof name || program_buffer(p, name) >= 0) continue;
+        return program_buffer(q, name);
+    }
+    return -1;
+}
+
 /* The buffer of q that is b of p; -1. */
 int buffer_twin(const struct program *p, int b, const struct program *q) {
     int found = b < q->nbuffers && !strcmp(q->buffer[b].name, p->buffer[b].name)
                     ? b
                     : program_buffer(q, p->buffer[b].name);
+    if (found < 0) found = next_twin(p, b, q);
     return found >= 0 && same_declaration(&p->buffer[b], &q->buffer[found]) ? found : -1;
 }
 

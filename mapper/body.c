@@ -10,7 +10,11 @@ static void note_written(const struct program *p, const struct recur *r, bool *w
     for (int i = 0; i < r->nitems; i++) {
         const struct item *x = &r->item[i];
         if (x->kind == ITEM_STMT) written[p->stmt[x->stmt].dst.buffer] = true;
-        if (x->kind == ITEM_RECUR) note_written(p, x->recur, written);
+        if (x->kind == ITEM_RECUR) {
+            note_written(p, x->recur, written);
+            for (int k = 0; k < x->recur->nstates; k++)
+                if (x->recur->state[k].to >= 0) written[x->recur->state[k].to] = true;
+        }
         for (int k = 0; x->kind == ITEM_CALL && k < x->call->nwrites; k++)
             written[x->call->write[k]] = true;
     }

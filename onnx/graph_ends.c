@@ -22,6 +22,18 @@ static bool given(const struct bindings *dims, bool *used, const char *name, int
     return false;
 }
 
+/* A dimension of the input's shape may have a name that has a value too: the same one. */
+static bool shape_agrees(struct import *im, const char *input_name, int d, const char *name,
+                         const struct bindings *dims, bool *used, int64_t shape) {
+    int64_t value;
+    if (!name || !given(dims, used, name, &value) || value == shape) return true;
+    return graph_fail(im,
+                      "input '%s': dimension %d is given as %" PRId64 ", but its name '%s' has the "
+                      "value %" PRId64,
+                      name_shown(im->arena, input_name), d, shape, name_shown(im->arena, name),
+                      value);
+}
+
 /* A dimension is given as INPUT[d], or by its own name; one that the model fixes stays. */
 static bool dimension_value(struct import *im, const char *input_name, int d,
                             const Onnx__TensorShapeProto__Dimension *dim,
@@ -29,14 +41,18 @@ static bool dimension_value(struct import *im, const char *input_name, int d,
     const char *own = arena_printf(im->arena, "%s[%d]", input_name, d);
     bool fixed = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
                  dim->dim_value != -1;
+    const char *name = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM
+                           ? dim->dim_param
+                           : NULL;
     if (given(dims, used, own, out)) {
         if (fixed && *out != dim->dim_value)
             return graph_fail(im, "input '%s': dimension %d is %" PRId64 ", not %" PRId64,
                               name_shown(im->arena, input_name), d, (int64_t)dim->dim_value, *out);
-        return *out >= 1 ||
-               graph_fail(im,
-                          "input '%s': dimension %d is given as %" PRId64 ", expected at least 1",
-                          name_shown(im->arena, input_name), d, *out);
+        if (*out < 1)
+            return graph_fail(
+                im, "input '%s': dimension %d is given as %" PRId64 ", expected at least 1",
+                name_shown(im->arena, input_name), d, *out);
+        return shape_agrees(im, input_name, d, name, dims, used, *out);
     }
     if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && !fixed)
         return graph_fail(im,
@@ -48,9 +64,6 @@ static bool dimension_value(struct import *im, const char *input_name, int d,
                graph_fail(im, "input '%s': dimension %d is %" PRId64 ", expected at least 1",
                           name_shown(im->arena, input_name), d, *out);
     }
-    const char *name = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM
-                           ? dim->dim_param
-                           : NULL;
     if (!name || !*name)
         return graph_fail(im,
                           "input '%s': dimension %d has neither a value nor a name; give the shape "

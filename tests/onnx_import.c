@@ -123,6 +123,17 @@ static void shapes_may_be_given(void **state) {
     m = one_node("Relu", "2,3", NULL);
     assert_null(parse(&m, 15, &(struct bindings){given, 3, NULL}, &d));
     assert_string_equal(d.at[2].text, "no input has the name 'x[2]', or a dimension of that name");
+    struct binding both[2] = {{"N", 3},
+                              {"x[0]", 3}}; /* a dimension's name beside the whole shape */
+    m = one_node("Relu", "N", NULL);
+    model = parse(&m, 15, &(struct bindings){both, 2, NULL}, &d);
+    assert_non_null(model);
+    onnx_free(model);
+    both[0].value = 4;
+    m = one_node("Relu", "N", NULL);
+    assert_null(parse(&m, 15, &(struct bindings){both, 2, NULL}, &d));
+    assert_string_equal(d.at[3].text,
+                        "input 'x': dimension 0 is given as 3, but its name 'N' has the value 4");
     diags_free(&d);
 }
 

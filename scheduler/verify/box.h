@@ -10,8 +10,8 @@
  * unset: no statement before writes an element of the box, nor does the caller. */
 struct wanted_version { int writer, own; bool own_only, any, unset; struct lin count, step, own_step; const struct image *spans; };
 
-/* version.c. sym_at: of the instances at `point`, from now on; all are of one step of the recurrence around, which sym_step gives to what
- * they write (0 where the statement writes no element at two steps). */
+/* version.c. sym_at: of the instances at `point`, from now on; all are of one step of each recurrence around, which sym_step gives by number to
+ * what they write (0 where the statement writes no element at two steps). */
 bool sym_at(struct sym *, int stmt, const struct affine *point);
 struct lin sym_step(struct sym *, int stmt);
 /* Under whose number regions of what the statement writes are known. A buffer that statements write part by part (a concatenation) has one

@@ -506,8 +506,10 @@ static bool walk_section(struct sym *s, const struct section *c, bool prepare) {
 static bool can_follow(struct sym *s) {
     const struct program *p = s->v->p;
     for (int r = 0; r < s->v->nrecurrences; r++)
-        if (s->v->recurrence[r].parent >= 0)
-            return sym_fail(s, "recurrences inside others are not followed");
+        if (s->v->recurrence[r].level >= SYM_LEVELS)
+            return sym_fail(s, "recurrences deep inside others are not followed");
+        else if (s->v->recurrence[r].level > 0 && p->axis[s->v->recurrence[r].axis].size)
+            return sym_fail(s, "recurrences of open length inside others are not followed");
     for (int b = 0; b < p->nbuffers; b++)
         if (s->v->loose[b]) return sym_fail(s, "what calls write is not followed");
     return true;

@@ -17,11 +17,13 @@ static void add_writer(struct verify *v, int buffer, int position) {
 
 static int recurrence_new(struct verify *v, const struct recur *r, int parent, int first) {
     GROW(&v->arena, v->recurrence, v->nrecurrences, v->recurrence_cap);
-    v->recurrence[v->nrecurrences] = (struct recurrence){.axis = r->axis,
-                                                         .parent = parent,
-                                                         .first = first,
-                                                         .reverse = r->reverse,
-                                                         .steps = v->p->axis[r->axis].extent};
+    v->recurrence[v->nrecurrences] =
+        (struct recurrence){.axis = r->axis,
+                            .parent = parent,
+                            .level = parent < 0 ? 0 : v->recurrence[parent].level + 1,
+                            .first = first,
+                            .reverse = r->reverse,
+                            .steps = v->p->axis[r->axis].extent};
     return v->nrecurrences++;
 }
 

@@ -10,7 +10,7 @@
 
 #include "scheduler/verify/verify_int.h"
 
-enum { SYM_LOOPS = 7, SYM_DIMS = 14, SYM_INDICES = 12, TILE_DIMS = 8, SYM_DIGITS = 16 };
+enum { SYM_LOOPS = 7, SYM_LEVELS = 4, SYM_DIMS = 14, SYM_INDICES = 12, TILE_DIMS = 8, SYM_DIGITS = 16 };
 
 struct lin { int64_t c, k[SYM_LOOPS]; };
 struct affine { struct lin l; int64_t d[SYM_DIMS]; };
@@ -26,7 +26,7 @@ struct region {
     int nindices, ndims;
     bool filled;                       /* tile: indices outside the buffer stand for the constant; all of it does where there are no indices */
     union value fill;
-    struct lin count, step;            /* step: of the recurrence around the writer, where it writes an element at each; else 0 */
+    struct lin count, step;            /* step: by number, of the recurrences around the writer in which it writes an element at each; else 0 */
     struct lin base;
     int64_t s[TILE_DIMS];
     struct lin o[SYM_INDICES];         /* [nindices] first index */
@@ -53,13 +53,13 @@ struct group_of_places { int *at, n, cap; };     /* places that may share bytes,
 struct digit { int index; int64_t div, mod, stride; };
 struct home_layout { bool known, usable; int n; struct digit d[SYM_DIGITS]; int64_t period[SYM_INDICES]; };
 
-/* What a statement writes: in one step of the recurrence around it; in all where index `timed` moves with the steps (-1: none does), by as many `rows` as
- * a step writes.
+/* What a statement writes: in one step of each recurrence around it; in all where index timed[level] moves with the steps (-1: none does), by as
+ * many rows[level] as a step writes. Level 0 is the outermost one.
  * Not box but whole: lo and n are bounds of what is written, and the statement is followed only where all of its instances that may write the elements
  * of a box are executed at once. Then each element of the box is what it is after the statement, written by it or not. `loose`: indices that
  * do not move by a box; `together`: axes of which all values must be executed at once. */
 enum { WHOLE = -1 };                    /* count of such regions: no number of contributions */
-struct image { bool known, box, whole; int timed; int64_t rows, lo[SYM_INDICES], n[SYM_INDICES], times; uint64_t loose, together; };
+struct image { bool known, box, whole; int timed[SYM_LEVELS]; int64_t rows[SYM_LEVELS], lo[SYM_INDICES], n[SYM_INDICES], times; uint64_t loose, together; };
 
 /* What an iteration of a parallel loop reads or writes of a home: a box of indices. of: that iteration, a number of its own for all that a general
  * one stands for, or IN_GENERAL while that is walked. */
@@ -85,7 +85,7 @@ struct sym {
     struct group_of_places *group; int *group_of; bool *listed;
     int *stamp, stamps;                /* [nplaces + nstmts] in which frame it was put last; frames so far */
     struct region executed[2]; int nexecuted;   /* instances that the issue at hand executes */
-    struct lin time, step;             /* of those, in the recurrence around: the value of its axis, and by number */
+    struct lin time[SYM_LEVELS], step[SYM_LEVELS]; /* of those, in the recurrences around, the outermost first: the value of its axis, and by number */
     struct history *history;           /* [nvars] of the loop that binds it, from its last inductions */
     int64_t *turn;                     /* [SYM_LOOPS] of each counter the last value before an answer changed that was asked for all; or below its range */
     struct parallel *parallel;         /* the innermost one around; NULL */

@@ -126,7 +126,7 @@ struct token_channel {
 };
 
 struct recurrence {
-    int axis, parent, first, last;     /* statements order[first .. last) */
+    int axis, parent, level, first, last; /* statements order[first .. last); level: how many are around it */
     bool reverse;
     int64_t steps;
     bool *seen;                        /* [steps + 1] by number in the order of execution: visited so far */

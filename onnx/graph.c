@@ -143,30 +143,76 @@ bool graph_nodes(struct import *im, const Onnx__GraphProto *g) {
 }
 
 /* The nodes of a branch, whose names are the graph's too; its results become the node's. */
-static bool lower_branch(struct import *im, const Onnx__GraphProto *g) {
-    const Onnx__NodeProto *node = im->node;
-    if (g->n_output != node->n_output)
+static bool branch_nodes(struct import *im, const Onnx__GraphProto *g, struct tensor **result) {
+    if (g->n_output != im->node->n_output)
         return node_fail(im, "a branch has %zu results, but the node %zu", g->n_output,
-                         node->n_output);
+                         im->node->n_output);
     if (!graph_nodes(im, g)) return false;
-    for (size_t k = 0; k < g->n_output; k++) {
-        struct tensor *t = name_find(&im->value, g->output[k]->name);
-        if (!t) return node_fail(im, "the result %zu of its branch is made by nothing", k);
-        if (node_wants(im, (int)k) && !node_alias_at(im, (int)k, t, t->ndims, t->extent))
-            return false;
-    }
+    for (size_t k = 0; k < g->n_output; k++)
+        if (!(result[k] = name_find(&im->value, g->output[k]->name)))
+            return node_fail(im, "the result %zu of its branch is made by nothing", k);
     return true;
 }
 
-/* If with a condition that is known. */
+static bool lower_branch(struct import *im, const Onnx__GraphProto *g) {
+    struct tensor **t = arena_array(im->arena, im->node->n_output + 1, sizeof *t);
+    if (!branch_nodes(im, g, t)) return false;
+    for (size_t k = 0; k < g->n_output; k++)
+        if (node_wants(im, (int)k) && !node_alias_at(im, (int)k, t[k], t[k]->ndims, t[k]->extent))
+            return false;
+    return true;
+}
+
+/* Result k is that of one branch or of the other. */
+static bool choose_result(struct import *im, const char *condition, int k, struct tensor *yes,
+                          struct tensor *no) {
+    const char *index[MAX_DIMS];
+    if (yes->type != no->type || yes->ndims != no->ndims ||
+        memcmp(yes->extent, no->extent, (size_t)yes->ndims * sizeof *yes->extent) != 0)
+        return node_fail(im,
+                         "its branches give %s%s and %s%s, and which is taken is not known when "
+                         "compiling: give the inputs that it depends on by value (-D NAME=1)",
+                         type_name(yes->type), shape_text(im->arena, yes->ndims, yes->extent),
+                         type_name(no->type), shape_text(im->arena, no->ndims, no->extent));
+    struct tensor *y = node_result_at(im, k, yes->type, yes->ndims, yes->extent);
+    if (!y) return false;
+    axes_release(im);
+    axes_for(im, yes->ndims, yes->extent, index);
+    emit_statement(im, "%s = select(%s, %s, %s)", tensor_element(im, y, index), condition,
+                   tensor_element(im, yes, index), tensor_element(im, no, index));
+    return true;
+}
+
+/* If with a condition that the program computes: both branches are, each with names of its own. */
+static bool lower_both(struct import *im, struct tensor *c, const Onnx__GraphProto *const *branch) {
+    struct name_table value = im->value, result = im->result;
+    struct tensor **t[2];
+    const char *zero[MAX_DIMS];
+    for (int d = 0; d < MAX_DIMS; d++) zero[d] = "0";
+    for (int b = 0; b < 2; b++) {
+        t[b] = arena_array(im->arena, im->node->n_output + 1, sizeof *t[b]);
+        im->result = (struct name_table){0};
+        im->value = name_copy(im->arena, &value);
+        bool good = branch_nodes(im, branch[b], t[b]);
+        im->value = value;
+        im->result = result;
+        if (!good) return false;
+    }
+    for (size_t k = 0; k < im->node->n_output; k++)
+        if (node_wants(im, (int)k) &&
+            !choose_result(im, tensor_element(im, c, zero), (int)k, t[0][k], t[1][k]))
+            return false;
+    return true;
+}
+
 static bool lower_if(struct import *im) {
-    const struct tensor *c = node_given(im, 0);
+    struct tensor *c = node_given(im, 0);
     const Onnx__AttributeProto *yes = attribute_find(im, "then_branch"),
                                *no = attribute_find(im, "else_branch");
     if (!yes || !no || !yes->g || !no->g) return node_fail(im, "it has not two branches");
-    if (!c || !c->data || c->elements != 1)
-        return node_fail(im, "its condition is not known when compiling: give the inputs that it "
-                             "depends on by value (-D NAME=1)");
+    if (!c || c->elements != 1 || c->type != TYPE_BOOL)
+        return node_fail(im, "its condition is not one truth");
+    if (!c->data) return lower_both(im, c, (const Onnx__GraphProto *[]){yes->g, no->g});
     return lower_branch(im, tensor_int(c, 0) ? yes->g : no->g);
 }
 

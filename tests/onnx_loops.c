@@ -230,6 +230,67 @@ static void loops_are_refused(void **state) {
     refused(&two, "'num_scan_inputs' is 3 of 2 inputs");
 }
 
+static void put_branch(struct text *node, const char *name, struct model_bytes *graph) {
+    struct text a = {0};
+    put_string(&a, 1, name);
+    put_message(&a, 6, &graph->graph);
+    put_number(&a, 20, 5);
+    put_message(node, 5, &a);
+}
+
+/* s + x, or s · x · x: both branches name what they make alike. The result of the second is of the
+ * shape that `wide` says. */
+static void put_if(struct text *graph, const char *condition, bool wide) {
+    struct text node = {0};
+    struct model_bytes yes = {0}, no = {0};
+    put_output(&yes, "r", F32, NULL);
+    put_output(&no, "r", F32, NULL);
+    put_node(&yes, "Identity", "x", "a", NULL);
+    put_node(&yes, "Add", "s,a", "r", NULL);
+    put_node(&no, "Mul", "s,x", "a", NULL);
+    put_node(&no, "Mul", wide ? "a,many" : "a,x", "r", NULL);
+    put_words(&node, 1, condition);
+    put_words(&node, 2, "s_out");
+    put_string(&node, 4, "If");
+    put_branch(&node, "then_branch", &yes);
+    put_branch(&node, "else_branch", &no);
+    put_message(graph, 1, &node);
+}
+
+static struct model_bytes scan_with_if(bool wide) {
+    static const float limit = 2;
+    static const int64_t three[] = {3};
+    static const float many[] = {1, 2, 3};
+    struct model_bytes m = {0}, body = {0};
+    put_input(&body, "s", F32, "1");
+    put_input(&body, "x", F32, "1");
+    put_output(&body, "s_out", F32, NULL);
+    put_output(&body, "o", F32, NULL);
+    put_node(&body, "Less", "x,limit", "small", NULL);
+    put_if(&body.graph, "small", wide);
+    put_node(&body, "Identity", "s_out", "o", NULL);
+    put_initialiser(&m, "limit", F32, 0, NULL, &limit, 4);
+    put_initialiser(&m, "many", F32, 1, three, many, 12);
+    put_input(&m, "S", F32, "1");
+    put_input(&m, "X", F32, "4,1");
+    put_output(&m, "Y", F32, NULL);
+    put_output(&m, "O", F32, NULL);
+    put_wide(&m.graph, "Scan", "S,X", "Y,O", &body, "num_scan_inputs:1");
+    return m;
+}
+
+/* A condition that follows from values: in each step of one recurrence that branch's result. */
+static void branches_are_chosen_by_value(void **state) {
+    static const float s[] = {5}, x[] = {1, 3, 0.5f, 2};
+    (void)state;
+    struct model_bytes m = scan_with_if(false); /* 5 + 1, 6 · 9, 54 + 0.5, 54.5 · 4 */
+    gives(&m, (const float *const[]){s, x}, (const float[]){218, 6, 54, 54.5f, 218}, "recur t: 4 ",
+          1);
+    m = scan_with_if(true);
+    refused(&m, "its branches give f32[1] and f32[3], and which is taken is not known when "
+                "compiling");
+}
+
 /* Only the functions that have an alpha or beta take one, in their order; a function of more than
  * one term is a factor as a whole. */
 static void activations_take_their_numbers(void **state) {
@@ -288,8 +349,11 @@ static void empty_sequences_keep_their_state(void **state) {
 int main(void) {
 #ifdef ISAMAP_WITH_ONNX
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scan_in_both_directions),        cmocka_unit_test(loop_is_a_recurrence),
-        cmocka_unit_test(conditions_end_loops),           cmocka_unit_test(loops_are_refused),
+        cmocka_unit_test(scan_in_both_directions),
+        cmocka_unit_test(loop_is_a_recurrence),
+        cmocka_unit_test(conditions_end_loops),
+        cmocka_unit_test(loops_are_refused),
+        cmocka_unit_test(branches_are_chosen_by_value),
         cmocka_unit_test(activations_take_their_numbers),
         cmocka_unit_test(empty_sequences_keep_their_state),
     };

@@ -297,6 +297,46 @@ static bool empty_domain(const struct program *p, const struct stmt *s, uint64_t
     return false;
 }
 
+/* Of a buffer with as many rows as a size says: does the statement name a row that a run of a
+ * smaller size does not have? Rows below the least size are there, and those up to the step of a
+ * recurrence of that length. */
+static bool row_may_lack(struct verifier *v, const struct stmt *s, const struct access *a,
+                         uint64_t time) {
+    const struct program *p = v->p;
+    int size = p->buffer[a->buffer].size, at[MAX_AXES], kept;
+    struct rows r = {p, s->axes | time, 0, at, 0};
+    unsigned hidden = (unsigned)place_axes(p, r.axes, 0, at, &kept);
+    isl_space *space = isl_space_alloc(verify_isl(v), 0, 0, hidden);
+    isl_local_space *ls = isl_local_space_from_space(isl_space_copy(space));
+    isl_basic_map *m = put_domain(isl_basic_map_universe(space), ls, &r, s);
+    for (int t = -1; t < p->naxes; t++) {
+        if (t >= 0 && (!(time >> t & 1) || p->axis[t].size != size)) continue;
+        isl_constraint *c = isl_constraint_alloc_inequality(isl_local_space_copy(ls));
+        c = put_row(c, &r, a->coef);
+        if (t >= 0) c = put_axis(c, &r, t, a->coef[t] - 1);
+        int64_t first = t >= 0 ? 1 : p->size[size - 1].lo;
+        isl_val *least = isl_val_int_from_si(verify_isl(v), a->coef[p->naxes] - first);
+        m = isl_basic_map_add_constraint(m, isl_constraint_set_constant_val(c, least));
+    }
+    isl_local_space_free(ls);
+    bool lacks = isl_basic_map_is_empty(m) != isl_bool_true;
+    isl_basic_map_free(m);
+    return lacks;
+}
+
+static bool check_rows(struct verifier *v, const struct stmt *s, const struct access *a,
+                       uint64_t time) {
+    const struct buffer *f = &v->p->buffer[a->buffer];
+    if (!f->size || !row_may_lack(v, s, a, time)) return true;
+    const char *size = v->p->size[f->size - 1].name;
+    return verify_fail(
+        v, s->at,
+        "'%s' has as many rows as '%s' says when the program runs, and the first index "
+        "may lie behind them, expected one that is at most the step of a recurrence of "
+        "that length; or give the size a value, for instance -D %s=16",
+        f->name, size, size);
+}
+
 static bool check_access(struct verifier *v, const struct stmt *s, const struct access *a,
                          uint64_t time) {
     const struct program *p = v->p;
@@ -317,7 +357,7 @@ static bool check_access(struct verifier *v, const struct stmt *s, const struct 
                                         : "give a fill with 'else', or constrain it "
                                           "with 'where'");
     }
-    return true;
+    return check_rows(v, s, a, time);
 }
 
 static uint64_t time_of(const struct verifier *v, const struct stmt *s);

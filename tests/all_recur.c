@@ -385,12 +385,62 @@ static void sizes_elsewhere_are_refused(void **state) {
     }
 }
 
+/* Shorter runs have fewer rows: each row that a statement names must be there. */
+static void rows_behind_are_refused(void **state) {
+    static const struct {
+        const char *size, *length, *value;
+        bool right;
+    } row[] = {{"T=0..9", "T", "x[t+1 else 9]", false},
+               {"T=0..9", "T", "x[8-t]", false},
+               {"T=0..9", "T reverse", "x[t+1 else 9]", false},
+               {"T=0..9", "T", "x[t-1 else 9]", true},
+               {"T=0..9", "T reverse", "x[t-2 else 9] + x[t]", true},
+               {"T=0..9", "T", "x[0]", true},
+               {"T=0..9", "T", "x[1]", false},
+               {"T=3..9", "T", "x[2]", true},
+               {"T=3..9", "T", "x[3]", false},
+               {"T=0..9", "4", "x[t]", false},
+               {"T=4..9", "4", "x[t]", true},
+               {"T=0..9", "T", "x[s] where s < t", true},
+               {"T=0..9", "T", "x[s] where s < t+2", false},
+               {"T=0..9", "T", "x[g]", true}};
+    (void)state;
+    for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+        struct arena a;
+        struct diags d;
+        struct kernel **kernel;
+        arena_init(&a);
+        diags_init(&d);
+        char *text = arena_printf(
+            &a,
+            "kernel r(%s) {\n  in x: f32[T]  out y: f32[]\n  y[] = 0\n  recur t: %s {\n"
+            "    axes s: 9, g: t+1\n    y[] += %s\n  }\n}",
+            row[k].size, row[k].length, row[k].value);
+        struct source source = {"rows.isam", text, strlen(text), 1, 1};
+        assert_int_equal(kernel_parse(&a, &source, &kernel, &d), 1);
+        struct program *p = program_bind_sizes(kernel[0], NULL, NULL, &d);
+        if (!p == row[k].right) fprintf(stderr, "%s\n", text);
+        assert_int_equal(p != NULL, row[k].right);
+        if (!p)
+            assert_non_null(
+                strstr(d.at[0].text, "'x' has as many rows as 'T' says when the program runs"));
+        program_free(p);
+        p = program_bind(kernel[0], &(struct bindings){&(struct binding){"T", 9}, 1, NULL}, NULL,
+                         &d);
+        assert_non_null(p);
+        program_free(p);
+        diags_free(&d);
+        arena_free(&a);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_recurrences),
                                        cmocka_unit_test(none_inside_none),
                                        cmocka_unit_test(weights_stay),
                                        cmocka_unit_test(host_and_device_meet),
                                        cmocka_unit_test(one_object_runs_any_length),
-                                       cmocka_unit_test(sizes_elsewhere_are_refused)};
+                                       cmocka_unit_test(sizes_elsewhere_are_refused),
+                                       cmocka_unit_test(rows_behind_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

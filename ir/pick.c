@@ -1,8 +1,11 @@
 /* Statements of whose points few count: Σ_v select(a == v | b == v, x[v], 0) needs only v = a and v
  * = b, and y[v] += select(a[u] == v, x[u], 0) of each u only v = a[u]. So tables are read and
  * written at an index that is data (ONNX's Gather, Scatter), in a language whose indices are
- * affine. */
+ * affine. What is found in a table may be the next index: Σ_vw select(a == v & t[v] == w, x[w], 0)
+ * needs only v = a and w = t[a]. */
 #include "ir/pick.h"
+
+#include <string.h>
 
 struct picking {
     const struct program *p;
@@ -31,10 +34,21 @@ static int axis_at(const struct picking *x, int op) {
     return x->p->axis[o->axis].extent <= INT32_MAX ? o->axis : -1;
 }
 
+/* Does the value change while the statement runs? */
+static bool reads_result(const struct picking *x, int op) {
+    const struct op *o = &x->st->op[op];
+    if (o->code == OP_READ) return x->st->read[o->read].buffer == x->st->dst.buffer;
+    for (int k = 0; k < op_info[o->code].arity; k++)
+        if (reads_result(x, o->arg[k])) return true;
+    return false;
+}
+
 static bool take_equal(const struct picking *x, const struct op *o, struct pick *to) {
     for (int side = 0; side < 2; side++) {
         int axis = axis_at(x, o->arg[side]), value = o->arg[1 - side];
-        if (axis < 0 || (to->n && axis != to->axis) || varies(x, value, axis)) continue;
+        if (axis < 0 || (to->n && axis != to->axis) || varies(x, value, axis) ||
+            reads_result(x, value))
+            continue;
         if (to->n == MAX_PICKED) return false;
         to->axis = axis;
         to->op[to->n++] = value;
@@ -50,29 +64,36 @@ static bool take_either(const struct picking *x, int op, struct pick *to) {
     return o->code == OP_OR && take_either(x, o->arg[0], to) && take_either(x, o->arg[1], to);
 }
 
-/* May this axis be picked beside those before it: no value hangs on an axis that is picked. */
-static bool joins(const struct picking *x, const struct pick *one) {
-    if (!(x->st->axes >> one->axis & 1) || x->p->axis[one->axis].sequential) return false;
-    for (int i = 0; i < x->n; i++) {
-        const struct pick *other = &x->out[i];
-        if (other->axis == one->axis) return false;
-        for (int k = 0; k < other->n; k++)
-            if (varies(x, other->op[k], one->axis)) return false;
-        for (int k = 0; k < one->n; k++)
-            if (varies(x, one->op[k], other->axis)) return false;
+static bool hangs_on(const struct picking *x, const struct pick *one, int axis) {
+    for (int k = 0; k < one->n; k++)
+        if (varies(x, one->op[k], axis)) return true;
+    return false;
+}
+
+/* Puts the axis before those whose values hang on it, where its own hang on none of these. */
+static void take_axis(struct picking *x, const struct pick *one) {
+    int at = x->n;
+    if (!(x->st->axes >> one->axis & 1) || x->p->axis[one->axis].sequential) return;
+    for (int i = x->n - 1; i >= 0; i--) {
+        if (x->out[i].axis == one->axis) return;
+        if (hangs_on(x, &x->out[i], one->axis)) at = i;
     }
-    return true;
+    for (int i = at; i < x->n; i++)
+        if (hangs_on(x, one, x->out[i].axis)) return;
+    memmove(x->out + at + 1, x->out + at, (size_t)(x->n - at) * sizeof *x->out);
+    x->out[at] = *one;
+    x->n++;
 }
 
 /* All parts of a condition must hold; those that pick no axis are left to the test of the point. */
 static void take_all(struct picking *x, int op) {
     const struct op *o = &x->st->op[op];
-    struct pick one = {.n = 0};
+    struct pick one = {.truth = op};
     if (o->code == OP_AND) {
         take_all(x, o->arg[0]);
         take_all(x, o->arg[1]);
-    } else if (take_either(x, op, &one) && joins(x, &one)) {
-        x->out[x->n++] = one;
+    } else if (take_either(x, op, &one)) {
+        take_axis(x, &one);
     }
 }
 

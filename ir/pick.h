@@ -5,10 +5,11 @@
 #include "ir/program.h"
 
 /* The statement changes nothing but where the axis has one of n values, the results of these
- * operations. They vary with no axis that is picked. */
+ * operations. They vary with no picked axis but those before it. */
 enum { MAX_PICKED = 4 };
 struct pick {
     int axis, op[MAX_PICKED], n;
+    int truth; /* the operation that says so: true where the axis has one of them */
 };
 /* Writes what is known of each picked axis to out[MAX_AXES]; how many there are. */
 int stmt_picks(const struct program *, const struct stmt *, struct pick *out);

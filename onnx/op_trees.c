@@ -1,6 +1,7 @@
 /* Ensembles of trees (ai.onnx.ml). All nodes stand in tables; each row is at one node of each tree,
- * and goes one level down in each step: the node's feature, its threshold and its children are
- * looked up by an index that is data (op_gather.c). Leaves lead to themselves. */
+ * and goes one level down in each step: one statement looks up the node's feature, what the row has
+ * of it, the threshold and the child (ir/pick.c). Leaves lead to themselves. Trees stand in the
+ * order of their heights, so that a level has those alone that are so high. */
 #include "onnx/op_trees.h"
 
 #ifdef ISAMAP_WITH_ONNX
@@ -128,6 +129,26 @@ static void find_roots(struct trees *t) {
         if (!child[i]) t->root[t->roots++] = i;
 }
 
+/* Of nodes that stand in `at` behind those that lead to them. */
+static void find_heights(struct trees *t, const int32_t *at, int n) {
+    t->height = arena_array(t->im->arena, (size_t)t->n, sizeof *t->height);
+    for (int k = n - 1; k >= 0; k--) {
+        int i = at[k], yes = t->height[t->yes[i]], no = t->height[t->no[i]];
+        if (t->yes[i] != i || t->no[i] != i) t->height[i] = 1 + (yes > no ? yes : no);
+        if (t->height[i] > t->levels) t->levels = t->height[i];
+    }
+}
+
+/* Equal ones stay in their order. */
+static void highest_first(struct trees *t) {
+    int32_t *sorted = arena_array(t->im->arena, (size_t)t->roots, sizeof *sorted);
+    int n = 0;
+    for (int height = t->levels; height >= 0; height--)
+        for (int k = 0; k < t->roots; k++)
+            if (t->height[t->root[k]] == height) sorted[n++] = t->root[k];
+    t->root = sorted;
+}
+
 /* Level by level from the roots: each node is reached once at most. */
 bool trees_walk(struct trees *t) {
     bool *seen = arena_array(t->im->arena, (size_t)t->n, sizeof *seen);
@@ -139,24 +160,22 @@ bool trees_walk(struct trees *t) {
         seen[t->root[k]] = true;
         at[n++] = t->root[k];
     }
-    for (int from = 0, to = n; from < to; from = to, to = n) {
-        bool deeper = false;
-        for (int k = from; k < to; k++) {
-            int i = at[k];
-            if (t->yes[i] == i && t->no[i] == i) continue;
-            deeper = true;
-            for (int side = 0; side < 2; side++) {
-                int next = side ? t->no[i] : t->yes[i];
-                if (t->shared && t->yes[next] == next && t->no[next] == next) continue;
-                if (seen[next]) return node_fail(t->im, "a node of its trees is reached twice");
-                seen[next] = true;
-                at[n++] = next;
-            }
+    for (int k = 0; k < n; k++) {
+        int i = at[k];
+        if (t->yes[i] == i && t->no[i] == i) continue;
+        for (int side = 0; side < 2; side++) {
+            int next = side ? t->no[i] : t->yes[i];
+            if (t->shared && t->yes[next] == next && t->no[next] == next) continue;
+            if (seen[next]) return node_fail(t->im, "a node of its trees is reached twice");
+            seen[next] = true;
+            at[n++] = next;
         }
-        t->levels += deeper;
     }
-    return t->shared || n == t->n ||
-           node_fail(t->im, "nodes of its trees are not reached from a root");
+    if (!t->shared && n < t->n)
+        return node_fail(t->im, "nodes of its trees are not reached from a root");
+    find_heights(t, at, n);
+    highest_first(t);
+    return true;
 }
 
 /* What leaves add to the scores, by the attributes `of`_treeids and so on. score -1: by their
@@ -200,121 +219,134 @@ static const void *in_type(const struct trees *t, const double *v, int64_t n) {
     return f;
 }
 
+/* Where a node leads to if not, and if so. */
 static const int32_t *children(const struct trees *t) {
     int32_t *child = arena_array(t->im->arena, 2 * (size_t)t->n, sizeof *child);
     for (int i = 0; i < t->n; i++) child[2 * i] = t->no[i], child[2 * i + 1] = t->yes[i];
     return child;
 }
 
+/* How many trees go down to this level. It falls by a third or not at all, for the sake of few
+ * different numbers of them; a tree that is lower stays at its leaf. */
+static int64_t width_of(const struct trees *t, int level) {
+    int64_t width = t->roots, n = t->roots;
+    for (int l = 1; l <= level; l++) {
+        while (n && t->height[t->root[n - 1]] < l) n--;
+        if (3 * n <= 2 * width) width = n;
+    }
+    return width;
+}
+
 struct walking {
-    struct tensor *feature, *value, *tracks;
-    struct tensor *child; /* of node k: where it leads to if not, and if so, at 2 k and 2 k + 1 */
-    const char *at[2];    /* row, tree */
-    const char *node, *edge, *column;
+    struct tensor *root, *feature, *limit, *tracks; /* [roots], the others [n] */
+    struct tensor *child, *weight;                  /* [n, 2], [n, scores] */
+    struct tensor *at;                              /* [rows, trees] nodes; NULL: the roots */
+    const char *row, *node, *column, *side, *score; /* axes */
 };
 
-/* A temporary: for each row and tree what the table holds where the index says; `along` is the
- * table's axis. */
-static const char *look_up(const struct trees *t, const struct walking *w, const char *suffix,
-                           struct tensor *from, const char *along, const char *index) {
-    int64_t extent[2] = {t->x->extent[0], t->roots};
-    struct tensor *y =
-        tensor_temporary(t->im, t->im->node->output[0], suffix, from->type, 2, extent);
-    if (!y) return NULL;
-    const char *to = tensor_element(t->im, y, w->at);
-    emit_statement(t->im, "%s = 0", to);
-    emit_statement(t->im, "%s += select(%s == i32(%s), %s, 0)", to, index, along,
-                   tensor_element(t->im, from, &along));
-    return to;
+static bool tables_of(const struct trees *t, struct walking *w) {
+    enum type type = t->x->type;
+    int64_t pairs[2] = {t->n, 2}, weights[2] = {t->n, t->scores};
+    const char *base = t->im->node->output[0];
+    w->root = table(t, "roots", TYPE_I32, t->roots, t->root);
+    w->feature = table(t, "features", TYPE_I32, t->n, t->feature);
+    w->limit = table(t, "limits", type, t->n, in_type(t, t->value, t->n));
+    w->tracks = table(t, "track", TYPE_I32, t->n, t->tracks);
+    w->child = tensor_constant(t->im, base, "children", TYPE_I32, 2, pairs, children(t));
+    w->weight = tensor_constant(t->im, base, "weights", type, 2, weights,
+                                in_type(t, t->weight, t->n * t->scores));
+    return w->root && w->feature && w->limit && w->tracks && w->child && w->weight;
 }
 
-/* Text of what stands in the feature that the index names, of each row. */
-static const char *feature_at(const struct trees *t, const struct walking *w, const char *index) {
-    int64_t extent[2] = {t->x->extent[0], t->roots};
-    struct tensor *y =
-        tensor_temporary(t->im, t->im->node->output[0], "feature", t->x->type, 2, extent);
-    if (!y) return NULL;
-    const char *to = tensor_element(t->im, y, w->at), *from[2] = {w->at[0], w->column};
-    emit_statement(t->im, "%s = 0", to);
-    emit_statement(t->im, "%s += select(%s == i32(%s), %s, 0)", to, index, w->column,
-                   tensor_element(t->im, t->x, from));
-    return to;
+/* The axes of all statements; others are free again. */
+static void own_axes(const struct trees *t, struct walking *w) {
+    axes_release(t->im);
+    w->row = axis_for(t->im, "n", t->x->extent[0]);
+    w->node = axis_for(t->im, "v", t->n);
+    w->column = axis_for(t->im, "c", t->x->extent[1]);
+    w->side = axis_for(t->im, "s", 2);
+    w->score = axis_for(t->im, "k", t->scores);
 }
 
-/* Text of the nodes one level below those at `at`. */
-static const char *step_down(const struct trees *t, const struct walking *w, const char *at) {
-    int64_t extent[2] = {t->x->extent[0], t->roots};
-    const char *column = look_up(t, w, "column", w->feature, w->node, at),
-               *value = look_up(t, w, "limit", w->value, w->node, at),
-               *tracks = t->missing ? look_up(t, w, "tracks", w->tracks, w->node, at) : "",
-               *x = column ? feature_at(t, w, column) : NULL;
-    struct tensor *edge =
-        tensor_temporary(t->im, t->im->node->output[0], "edge", TYPE_I32, 2, extent);
-    if (!value || !tracks || !x || !edge) return NULL;
-    const char *missing =
-        t->missing ? arena_printf(t->im->arena, " | %s != %s & %s != 0", x, x, tracks) : "";
-    const char *to = tensor_element(t->im, edge, w->at);
-    emit_statement(t->im, "%s = 2 * %s + select(%s %s %s%s, 1, 0)", to, at, x, t->compare, value,
-                   missing);
-    return look_up(t, w, "node", w->child, w->edge, to);
+/* Text of the node that the row is at in the tree of that number. */
+static const char *node_at(const struct trees *t, const struct walking *w, const char *tree) {
+    const char *at[2] = {w->row, tree};
+    return w->at ? tensor_element(t->im, w->at, at) : tensor_element(t->im, w->root, &tree);
+}
+
+/* 1 where the row leads to `yes`, else 0. A NaN is unequal to all. */
+static const char *side_of(const struct trees *t, const struct walking *w) {
+    const char *from[2] = {w->row, w->column}, *x = tensor_element(t->im, t->x, from);
+    const char *side = arena_printf(t->im->arena, "select(%s %s %s, 1, 0)", x, t->compare,
+                                    tensor_element(t->im, w->limit, &w->node));
+    if (!t->missing || strcmp(t->compare, "!=") == 0) return side;
+    return arena_printf(t->im->arena, "select(%s != %s, %s, %s)", x, x,
+                        tensor_element(t->im, w->tracks, &w->node), side);
+}
+
+/* From the level above to this one. */
+static bool step_down(const struct trees *t, struct walking *w, int level) {
+    int64_t extent[2] = {t->x->extent[0], width_of(t, level)};
+    struct tensor *y = tensor_temporary(t->im, t->im->node->output[0], "node", TYPE_I32, 2, extent);
+    if (!y) return false;
+    own_axes(t, w);
+    const char *at[2] = {w->row, axis_for(t->im, "t", extent[1])}, *child[2] = {w->node, w->side};
+    const char *to = tensor_element(t->im, y, at);
+    emit_statement(t->im, "%s = 0", to);
+    emit_statement(t->im, "%s += select(%s == i32(%s) & %s == i32(%s) & %s == i32(%s), %s, 0)", to,
+                   node_at(t, w, at[1]), w->node, tensor_element(t->im, w->feature, &w->node),
+                   w->column, side_of(t, w), w->side, tensor_element(t->im, w->child, child));
+    w->at = y;
+    return true;
+}
+
+/* The weights of trees that go no further down are put together: all rows are at their leaves. */
+static void add_leaves(const struct trees *t, struct walking *w, const char *y, int level,
+                       enum trees_how how) {
+    int64_t from = level < t->levels ? width_of(t, level + 1) : 0, n = width_of(t, level) - from;
+    if (n == 0) return;
+    own_axes(t, w);
+    const char *tree = axis_for(t->im, "t", n), *weight[2] = {w->node, w->score};
+    if (from) tree = arena_printf(t->im->arena, "%s + %" PRId64, tree, from);
+    emit_statement(t->im, "%s %s select(%s == i32(%s), %s, %s)", y,
+                   how == TREES_LEAST  ? "min="
+                   : how == TREES_MOST ? "max="
+                                       : "+=",
+                   node_at(t, w, tree), w->node, tensor_element(t->im, w->weight, weight),
+                   how >= TREES_LEAST ? y : "0");
 }
 
 /* Of each row the leaves' weights, put together from `base` on; a value of that name. */
 const char *trees_emit(struct trees *t, const double *base, enum trees_how how) {
     struct import *im = t->im;
     enum type type = t->x->type;
-    bool mean = how == TREES_AVERAGE;
-    const char *base_name = im->node->output[0];
-    int64_t rows[2] = {t->x->extent[0], t->roots}, each[3] = {rows[0], rows[1], t->scores},
-            all[2] = {rows[0], t->scores}, weights[2] = {t->n, t->scores};
-    struct walking w = {table(t, "features", TYPE_I32, t->n, t->feature),
-                        table(t, "limits", type, t->n, in_type(t, t->value, t->n)),
-                        table(t, "track", TYPE_I32, t->n, t->tracks),
-                        table(t, "children", TYPE_I32, 2 * (int64_t)t->n, children(t)),
-                        {0},
-                        NULL,
-                        NULL,
-                        NULL};
-    struct tensor *root = table(t, "roots", TYPE_I32, t->roots, t->root);
-    struct tensor *weight = tensor_constant(im, base_name, "weights", type, 2, weights,
-                                            in_type(t, t->weight, t->n * t->scores));
+    const char *name = im->node->output[0];
+    int64_t all[2] = {t->x->extent[0], t->scores};
     double *zeros = arena_array(im->arena, (size_t)t->scores, sizeof *zeros);
+    struct walking w = {.at = NULL};
+    if (!tables_of(t, &w)) return NULL;
     struct tensor *start =
         table(t, "start", type, t->scores, in_type(t, base ? base : zeros, t->scores));
-    struct tensor *at = tensor_temporary(im, base_name, "node", TYPE_I32, 2, rows);
-    struct tensor *leaf = tensor_temporary(im, base_name, "leaf", type, 3, each);
-    struct tensor *sum = tensor_temporary(im, base_name, "sums", type, 2, all);
-    if (!w.feature || !w.value || !w.child || !w.tracks || !root || !weight || !start || !at ||
-        !leaf || !sum)
-        return NULL;
-    w.at[0] = axis_for(im, "n", rows[0]);
-    w.at[1] = axis_for(im, "t", rows[1]);
-    w.node = axis_for(im, "v", t->n);
-    w.edge = axis_for(im, "e", 2 * (int64_t)t->n);
-    w.column = axis_for(im, "c", t->x->extent[1]);
-    const char *k = axis_for(im, "k", t->scores), *here = tensor_element(im, at, w.at);
-    emit_statement(im, "%s = %s", here, tensor_element(im, root, &w.at[1]));
-    for (int level = 0; level < t->levels && here; level++) here = step_down(t, &w, here);
-    if (!here) return NULL;
-    const char *leaf_at[3] = {w.at[0], w.at[1], k}, *weight_at[2] = {w.node, k},
-               *sum_at[2] = {w.at[0], k};
-    const char *one = tensor_element(im, leaf, leaf_at), *y = tensor_element(im, sum, sum_at);
-    emit_statement(im, "%s = 0", one);
-    emit_statement(im, "%s += select(%s == i32(%s), %s, 0)", one, here, w.node,
-                   tensor_element(im, weight, weight_at));
-    static const char *const combine[] = {"+=", "+=", "min=", "max="};
-    const char *first = how == TREES_SUM     ? tensor_element(im, start, &k)
-                        : mean               ? "0"
-                        : how == TREES_LEAST ? type_highest(type)
-                                             : type_lowest(type);
-    emit_statement(im, "%s = %s", y, first);
-    emit_statement(im, "%s %s %s", y, combine[how], one);
+    struct tensor *sum = tensor_temporary(im, name, "sums", type, 2, all);
+    if (!start || !sum) return NULL;
+    own_axes(t, &w);
+    const char *at[2] = {w.row, w.score}, *y = tensor_element(im, sum, at);
+    emit_statement(im, "%s = %s", y,
+                   how == TREES_SUM       ? tensor_element(im, start, &w.score)
+                   : how == TREES_AVERAGE ? "0"
+                   : how == TREES_LEAST   ? type_highest(type)
+                                          : type_lowest(type));
+    for (int level = 0; level <= t->levels; level++) {
+        if (level && !step_down(t, &w, level)) return NULL;
+        add_leaves(t, &w, y, level, how);
+    }
     if (how == TREES_SUM) return inner_value(im, sum, "sum");
-    struct tensor *out = tensor_temporary(im, base_name, "put", type, 2, all);
+    struct tensor *out = tensor_temporary(im, name, "put", type, 2, all);
     if (!out) return NULL;
-    emit_statement(im, "%s = %s%s + %s", tensor_element(im, out, sum_at), y,
-                   mean ? arena_printf(im->arena, " / %d", t->roots) : "",
-                   tensor_element(im, start, &k));
+    own_axes(t, &w);
+    emit_statement(im, "%s = %s%s + %s", tensor_element(im, out, at), y,
+                   how == TREES_AVERAGE ? arena_printf(im->arena, " / %d", t->roots) : "",
+                   tensor_element(im, start, &w.score));
     return inner_value(im, out, "put");
 }
 

@@ -8,8 +8,10 @@
 struct trees {
     struct import *im;
     int n, roots, levels; /* nodes, leaves among them; trees; edges from a root to a leaf at most */
+    int *height;          /* [n] edges to a leaf at most */
     struct key *key;      /* [n] sorted; of nodes that are found by tree and number */
-    int32_t *feature, *yes, *no, *tracks, *root; /* [n]; leaves lead to themselves */
+    int32_t *feature, *yes, *no, *tracks; /* [n]; leaves lead to themselves */
+    int32_t *root;                        /* [roots] the highest trees first */
     const double *value;
     const char *compare; /* x compare value: yes */
     bool missing;        /* NaNs lead to `yes` somewhere */
@@ -23,7 +25,7 @@ struct trees {
 enum trees_how { TREES_AVERAGE, TREES_SUM, TREES_LEAST, TREES_MOST };
 
 void trees_tables(struct trees *); /* of t->n nodes, all zero */
-/* Roots and levels; each node is reached once. False after reporting. */
+/* Roots, heights and levels; each node is reached once. False after reporting. */
 bool trees_walk(struct trees *);
 /* The name of a value [rows, scores] of x's type, with `base` (NULL: 0) added; NULL after
  * reporting. */

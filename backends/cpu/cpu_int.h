@@ -163,6 +163,7 @@ struct frame {
     int nphis;
     LLVMValueRef *init;
     bool once, never; /* no blocks were made */
+    bool branch;      /* its body runs once or not at all */
     bool vectorise;   /* LLVM takes several turns at once where it sees that it may; set before it is closed */
     int depth;        /* levels outside */
 };
@@ -170,6 +171,8 @@ struct frame {
  * the body. */
 struct lv frame_open(struct function *, struct frame *, struct lv lo, struct lv hi, int64_t step,
                      int nphis, LLVMValueRef *init);
+/* Opens `if (test)`, test an i1, in place of a loop. */
+void frame_branch(struct function *, struct frame *, LLVMValueRef test);
 /* value[]: in: at the end of the body; out: after the loop. */
 void frame_close(struct function *, struct frame *, LLVMValueRef *value);
 /* After a loop that changed integers: they may be used in expressions from here on. Returns their

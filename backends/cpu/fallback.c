@@ -16,7 +16,7 @@ struct nest {
     int order[MAX_AXES], naxes;
     struct frame frame[MAX_AXES];
     struct pick pick[MAX_AXES]; /* of axes whose loops are tests of few values */
-    int npicks;
+    int npicks, nopen;          /* so many of them have their values */
 };
 
 /* ---- ranges ---- */
@@ -178,22 +178,35 @@ static LLVMValueRef axis_value(struct nest *n, const struct op *o) {
     return op_build(n->f, OP_CAST, o->type, TYPE_I64, &n->axis[o->axis].v);
 }
 
+/* The axis has its value: what picked it is true. */
+static bool decided(const struct nest *n, int op) {
+    for (int i = 0; i < n->nopen; i++)
+        if (n->pick[i].truth == op) return true;
+    return false;
+}
+
 /* The operation and all that it needs. */
-static void mark_needed(const struct stmt *s, int op, bool *needed) {
+static void mark_needed(const struct nest *n, int op, bool *needed) {
+    const struct stmt *s = n->stmt;
     if (needed[op]) return;
     needed[op] = true;
+    if (decided(n, op)) return;
     for (int k = 0; k < op_info[s->op[op].code].arity; k++)
-        mark_needed(s, s->op[op].arg[k], needed);
+        mark_needed(n, s->op[op].arg[k], needed);
 }
 
 static LLVMValueRef value_of(struct nest *n, int op) {
     const struct stmt *s = n->stmt;
     LLVMValueRef *value = memory_array((size_t)s->nops, sizeof *value);
     bool *needed = memory_array((size_t)s->nops, sizeof *needed);
-    mark_needed(s, op, needed);
+    mark_needed(n, op, needed);
     for (int i = 0; i <= op && !n->f->cpu->failed; i++) {
         const struct op *o = &s->op[i];
         if (!needed[i]) continue;
+        if (decided(n, i)) {
+            value[i] = LLVMConstInt(n->f->cpu->i1, 1, false);
+            continue;
+        }
         LLVMValueRef arg[3] = {NULL, NULL, NULL};
         for (int k = 0; k < op_info[o->code].arity; k++) arg[k] = value[o->arg[k]];
         enum type from = o->code == OP_SELECT         ? o->type
@@ -350,20 +363,26 @@ static void innermost(struct nest *n, const struct fallback_node *node) {
 
 static void nest_build(struct nest *, const struct fallback_node *, int k);
 
-/* The loop runs once where the value lies inside and is none of those before, else not at all. */
+/* The point counts where the value lies inside and is none of those before. */
 static void open_picked(struct nest *n, const struct fallback_node *node, int k, int axis,
                         const LLVMValueRef *at, int i) {
     struct function *f = n->f;
-    struct lv lo, hi, value = {.v = at[i]};
-    value.level = level_after(f);
+    int64_t low;
+    struct lv lo, hi, value = {.v = at[i], .level = level_after(f)};
     axis_bounds(n, node, axis, &lo, &hi);
-    hi = lv_op(f, SX_MIN, hi, lv_op(f, SX_ADD, value, lv_const(f, 1)));
+    bool natural = lv_constant(lo, &low) && low == 0;
+    struct lv test = lv_op(f, LV_ULT, natural ? value : lv_op(f, SX_SUB, value, lo),
+                           natural ? hi : lv_op(f, SX_SUB, hi, lo));
     for (int j = 0; j < i; j++) {
         struct lv other = {.v = at[j], .level = value.level};
-        hi = lv_op(f, SX_MUL, hi, lv_op(f, SX_NE, value, other));
+        struct lv apart = lv_op(f, LV_ULT, lv_const(f, 0), lv_op(f, SX_NE, value, other));
+        test = lv_op(f, LV_AND1, test, apart);
     }
-    lo = lv_op(f, SX_MAX, lo, value);
-    n->axis[axis] = frame_open(f, &n->frame[k], lo, hi, 1, 0, NULL);
+    frame_branch(f, &n->frame[k], test.v);
+    value.bounded = true;
+    value.lo = n->low[axis];
+    value.hi = n->high[axis];
+    n->axis[axis] = value;
 }
 
 static void picked(struct nest *n, const struct fallback_node *node, int k,
@@ -377,10 +396,12 @@ static void picked(struct nest *n, const struct fallback_node *node, int k,
     }
     for (int i = 0; i < pick->n && !c->failed; i++) {
         open_picked(n, node, k, pick->axis, at, i);
+        n->nopen++;
         if (k == n->naxes - 1)
             point_guarded(n, NULL);
         else
             nest_build(n, node, k + 1);
+        n->nopen--;
         frame_close(n->f, &n->frame[k], NULL);
     }
 }
@@ -478,7 +499,7 @@ static void order_picked(struct nest *n) {
     uint64_t with = 0;
     bool *needed = memory_array((size_t)n->stmt->nops, sizeof *needed);
     for (int i = 0; i < n->npicks; i++)
-        for (int k = 0; k < n->pick[i].n; k++) mark_needed(n->stmt, n->pick[i].op[k], needed);
+        for (int k = 0; k < n->pick[i].n; k++) mark_needed(n, n->pick[i].op[k], needed);
     for (int i = 0; i < n->stmt->nops; i++) {
         const struct op *o = &n->stmt->op[i];
         for (int a = 0; a < p->naxes && needed[i]; a++)

@@ -409,6 +409,16 @@ struct lv frame_open(struct function *f, struct frame *r, struct lv lo, struct l
     return both ? lv_between(v, from, from + (to - from - 1) / step * step) : v;
 }
 
+void frame_branch(struct function *f, struct frame *r, LLVMValueRef test) {
+    *r = (struct frame){.branch = true, .depth = f->nlevels};
+    LLVMBasicBlockRef then = block(f, "then"), body = block(f, "body");
+    r->exit = block(f, "after");
+    LLVMBuildCondBr(f->builder, test, then, r->exit);
+    LLVMPositionBuilderAtEnd(f->builder, then);
+    level_push(f, LLVMBuildBr(f->builder, body));
+    LLVMPositionBuilderAtEnd(f->builder, body);
+}
+
 /* A node of its own for each loop, as LLVM wants it: the first operand is the node. Sums of floats
  * may be taken in another order then. */
 static void ask_for_vectors(struct function *f, LLVMValueRef branch) {
@@ -427,6 +437,12 @@ static void ask_for_vectors(struct function *f, LLVMValueRef branch) {
 
 void frame_close(struct function *f, struct frame *r, LLVMValueRef *value) {
     LLVMBuilderRef B = f->builder;
+    if (r->branch) {
+        LLVMBuildBr(B, r->exit);
+        LLVMPositionBuilderAtEnd(B, r->exit);
+        f->nlevels = r->depth;
+        return;
+    }
     if (!r->once && !r->never) {
         LLVMBasicBlockRef latch = LLVMGetInsertBlock(B);
         LLVMValueRef next = LLVMBuildNSWAdd(B, r->var, lv_const(f, r->step).v, "");

@@ -17,8 +17,7 @@ enum {
     LONG_STEPS = 300000 /* of two schedules that are compared once */
 };
 static const double AS_PRICED = 1.25, BESIDE = 1.5, NEARLY = 1.1, BETTER = 0.99, MUCH_BETTER = 0.93,
-                    HOPELESS = 4, IDLE = 32, WORSE = 1.01,
-                    ROWS_FROM = 0.05; /* the part of the time that instructions of one row take */
+                    HOPELESS = 4, IDLE = 32, WORSE = 1.01;
 
 /* Another answer often leads to a schedule that there was. */
 struct seen {
@@ -333,13 +332,13 @@ static bool clearly_less(struct times a, struct times b) {
                                               : a.planned < BETTER * b.planned;
 }
 
-/* Instructions that could take several rows and get one take a good part of the time: axes in rows
- * are preferred from now on. */
+/* Instructions that could take several rows and get one take so much of the time that a plan
+ * without them could be the better one: axes in rows are preferred from now on. */
 static bool prefers_rows(struct trying *t, const struct schedule *s, const struct cover *cover) {
     int n = 0, preferred = 0;
     if (!s || !t->decider) return false;
     struct put_question *asked = asked_copy(t, &n);
-    double least = s->host_rate > 0 ? ROWS_FROM * (device_cycles(t, s) + s->host) : INFINITY;
+    double least = s->host_rate > 0 ? (1 - BETTER) * (device_cycles(t, s) + s->host) : INFINITY;
     for (int i = 0; i < n; i++) {
         const struct put_question *a = &asked[i];
         if (!asks_for_rows(a) || a->answer != 0) continue;

@@ -5,6 +5,7 @@
 #include "onnx/onnx_int.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,14 +163,15 @@ bool attribute_string(struct import *im, const char *name, const char **out) {
 }
 
 bool attribute_ints(struct import *im, const char *name, const int64_t **out, int *n) {
-    enum { MOST = 1 << 16 };
     static const int64_t none[1];
     const Onnx__AttributeProto *a = attribute_find(im, name);
     *out = NULL;
     *n = 0;
     if (!a) return true;
-    if (a->n_floats || a->has_i || a->has_f || a->has_s || a->t || a->n_ints > MOST)
+    if (a->n_floats || a->has_i || a->has_f || a->has_s || a->t)
         return node_fail(im, "the attribute '%s' is not a list of integers", name);
+    if (a->n_ints > INT_MAX / 4)
+        return node_fail(im, "the attribute '%s' has %zu entries: too many", name, a->n_ints);
     *n = (int)a->n_ints;
     *out = a->n_ints ? a->ints : none;
     return true;

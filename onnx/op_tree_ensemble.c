@@ -71,7 +71,6 @@ static int32_t leads_to(const struct trees *t, const struct listed *l, int64_t t
 }
 
 static bool link_nodes(struct trees *t, const struct listed *l) {
-    t->n = l->nodes + l->leaves;
     double *value = arena_array(t->im->arena, (size_t)t->n, sizeof *value);
     for (int i = 0; i < l->nodes; i++) value[i] = tensor_float(&l->splits, i);
     t->value = value;
@@ -116,18 +115,17 @@ static bool leaves_of(struct trees *t, struct listed *l) {
         return false;
     if (n == 0 || weights != n) return node_fail(t->im, "%d leaves have %d weights", n, weights);
     l->leaves = n;
-    if (t->scores < 1 || t->scores > MAX_COUNT / (n + l->nodes))
+    t->n = l->nodes + n;
+    if (t->scores < 1 || t->scores > MAX_COUNT)
         return node_fail(t->im, "'n_targets' is %" PRId64 ", expected 1 or more, and fewer",
                          t->scores);
-    t->weight =
-        arena_array(t->im->arena, (size_t)(n + l->nodes) * (size_t)t->scores, sizeof *t->weight);
+    int32_t *place = arena_array(t->im->arena, (size_t)n, sizeof *place);
+    double *adds = arena_array(t->im->arena, (size_t)n, sizeof *adds);
     for (int i = 0; i < n; i++) {
-        if (target[i] < 0 || target[i] >= t->scores)
-            return node_fail(t->im, "'leaf_targetids' has the entry %" PRId64 " of %" PRId64,
-                             target[i], t->scores);
-        t->weight[(l->nodes + i) * t->scores + target[i]] = tensor_float(&weight, i);
+        place[i] = l->nodes + i;
+        adds[i] = tensor_float(&weight, i);
     }
-    return true;
+    return trees_weigh(t, "leaf_target", n, place, target, adds);
 }
 
 bool op_ml_tree_ensemble(struct import *im) {

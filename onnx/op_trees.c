@@ -23,7 +23,7 @@ static int by_key(const void *a, const void *b) {
 }
 
 /* The node's place in the tables; -1 after reporting that there is none. */
-static int place_of(const struct trees *t, int64_t tree, int64_t node) {
+static int32_t place_of(const struct trees *t, int64_t tree, int64_t node) {
     struct key wanted = {tree, node, 0};
     const struct key *k = bsearch(&wanted, t->key, (size_t)t->n, sizeof *k, by_key);
     if (k) return k->place;
@@ -37,6 +37,12 @@ static bool list_of(const struct trees *t, const char *name, int n, const int64_
     return have == n || node_fail(t->im, "'%s' has %d entries, expected %d", name, have, n);
 }
 
+static bool in_order(const struct trees *t) {
+    for (int i = 1; i < t->n; i++)
+        if (by_key(&t->key[i - 1], &t->key[i]) >= 0) return false;
+    return true;
+}
+
 static bool keys_of(struct trees *t) {
     const int64_t *tree, *node;
     if (!attribute_ints(t->im, "nodes_treeids", &tree, &t->n)) return false;
@@ -44,7 +50,7 @@ static bool keys_of(struct trees *t) {
     if (!list_of(t, "nodes_nodeids", t->n, &node)) return false;
     t->key = arena_array(t->im->arena, (size_t)t->n, sizeof *t->key);
     for (int i = 0; i < t->n; i++) t->key[i] = (struct key){tree[i], node[i], i};
-    qsort(t->key, (size_t)t->n, sizeof *t->key, by_key);
+    if (!in_order(t)) qsort(t->key, (size_t)t->n, sizeof *t->key, by_key);
     for (int i = 1; i < t->n; i++)
         if (by_key(&t->key[i - 1], &t->key[i]) == 0)
             return node_fail(t->im, "tree %" PRId64 " has two nodes %" PRId64, t->key[i].tree,
@@ -178,6 +184,38 @@ bool trees_walk(struct trees *t) {
     return true;
 }
 
+/* Do all entries of a place have one score? */
+static bool one_score_each(const struct trees *t, int n, const int32_t *place,
+                           const int64_t *score) {
+    int64_t *first = arena_array(t->im->arena, (size_t)t->n, sizeof *first);
+    for (int i = 0; i < n; i++) {
+        if (first[place[i]] && first[place[i]] != score[i] + 1) return false;
+        first[place[i]] = score[i] + 1;
+    }
+    return true;
+}
+
+bool trees_weigh(struct trees *t, const char *of, int n, const int32_t *place, const int64_t *score,
+                 const double *weight) {
+    enum { MOST = 1 << 28 };
+    struct arena *a = t->im->arena;
+    for (int i = 0; i < n; i++)
+        if (score[i] < 0 || score[i] >= t->scores)
+            return node_fail(t->im, "'%sids' has the entry %" PRId64 ", expected 0 to %" PRId64, of,
+                             score[i], t->scores - 1);
+    if (t->scores > 1 && one_score_each(t, n, place, score))
+        t->which = arena_array(a, (size_t)t->n, sizeof *t->which);
+    int64_t width = t->which ? 1 : t->scores;
+    if (width > MOST / t->n)
+        return node_fail(t->im, "%d nodes have %" PRId64 " scores each: too many", t->n, width);
+    t->weight = arena_array(a, (size_t)t->n * (size_t)width, sizeof *t->weight);
+    for (int i = 0; i < n; i++) {
+        if (t->which) t->which[place[i]] = (int32_t)score[i];
+        t->weight[place[i] * width + (t->which ? 0 : score[i])] += weight[i];
+    }
+    return true;
+}
+
 /* What leaves add to the scores, by the attributes `of`_treeids and so on. score -1: by their
  * ids; else all to that one. */
 static bool weights_of(struct trees *t, const char *of, const int64_t *ids, int n, int64_t score) {
@@ -190,17 +228,13 @@ static bool weights_of(struct trees *t, const char *of, const int64_t *ids, int 
         !ml_numbers(t->im, arena_printf(a, "%s_weights", of), &weight, &have))
         return false;
     if (have != n) return node_fail(t->im, "'%s_weights' has %d entries, expected %d", of, have, n);
-    t->weight = arena_array(a, (size_t)t->n * (size_t)t->scores, sizeof *t->weight);
+    int32_t *place = arena_array(a, (size_t)n + 1, sizeof *place);
+    int64_t *all = arena_array(a, (size_t)n + 1, sizeof *all);
     for (int i = 0; i < n; i++) {
-        int place = place_of(t, tree[i], node[i]);
-        int64_t s = score >= 0 ? score : ids[i];
-        if (place < 0) return false;
-        if (s < 0 || s >= t->scores)
-            return node_fail(t->im, "'%s_ids' has the entry %" PRId64 ", expected 0 to %" PRId64,
-                             of, s, t->scores - 1);
-        t->weight[(int64_t)place * t->scores + s] += weight[i];
+        if ((place[i] = place_of(t, tree[i], node[i])) < 0) return false;
+        all[i] = score;
     }
-    return true;
+    return trees_weigh(t, arena_printf(a, "%s_", of), n, place, score < 0 ? ids : all, weight);
 }
 
 /* ---- statements ---- */
@@ -239,14 +273,15 @@ static int64_t width_of(const struct trees *t, int level) {
 
 struct walking {
     struct tensor *root, *feature, *limit, *tracks; /* [roots], the others [n] */
-    struct tensor *child, *weight;                  /* [n, 2], [n, scores] */
+    struct tensor *child, *weight;                  /* [n, 2], [n, scores] or [n, 1] */
+    struct tensor *which;                           /* [n]; NULL: weights of all scores */
     struct tensor *at;                              /* [rows, trees] nodes; NULL: the roots */
     const char *row, *node, *column, *side, *score; /* axes */
 };
 
 static bool tables_of(const struct trees *t, struct walking *w) {
     enum type type = t->x->type;
-    int64_t pairs[2] = {t->n, 2}, weights[2] = {t->n, t->scores};
+    int64_t pairs[2] = {t->n, 2}, weights[2] = {t->n, t->which ? 1 : t->scores};
     const char *base = t->im->node->output[0];
     w->root = table(t, "roots", TYPE_I32, t->roots, t->root);
     w->feature = table(t, "features", TYPE_I32, t->n, t->feature);
@@ -254,8 +289,10 @@ static bool tables_of(const struct trees *t, struct walking *w) {
     w->tracks = table(t, "track", TYPE_I32, t->n, t->tracks);
     w->child = tensor_constant(t->im, base, "children", TYPE_I32, 2, pairs, children(t));
     w->weight = tensor_constant(t->im, base, "weights", type, 2, weights,
-                                in_type(t, t->weight, t->n * t->scores));
-    return w->root && w->feature && w->limit && w->tracks && w->child && w->weight;
+                                in_type(t, t->weight, t->n * weights[1]));
+    w->which = t->which ? table(t, "which", TYPE_I32, t->n, t->which) : NULL;
+    return w->root && w->feature && w->limit && w->tracks && w->child && w->weight &&
+           (w->which || !t->which);
 }
 
 /* The axes of all statements; others are free again. */
@@ -306,13 +343,17 @@ static void add_leaves(const struct trees *t, struct walking *w, const char *y, 
     int64_t from = level < t->levels ? width_of(t, level + 1) : 0, n = width_of(t, level) - from;
     if (n == 0) return;
     own_axes(t, w);
-    const char *tree = axis_for(t->im, "t", n), *weight[2] = {w->node, w->score};
+    const char *tree = axis_for(t->im, "t", n), *weight[2] = {w->node, w->which ? "0" : w->score};
     if (from) tree = arena_printf(t->im->arena, "%s + %" PRId64, tree, from);
-    emit_statement(t->im, "%s %s select(%s == i32(%s), %s, %s)", y,
+    const char *to_this = w->which
+                              ? arena_printf(t->im->arena, " & %s == i32(%s)",
+                                             tensor_element(t->im, w->which, &w->node), w->score)
+                              : "";
+    emit_statement(t->im, "%s %s select(%s == i32(%s)%s, %s, %s)", y,
                    how == TREES_LEAST  ? "min="
                    : how == TREES_MOST ? "max="
                                        : "+=",
-                   node_at(t, w, tree), w->node, tensor_element(t->im, w->weight, weight),
+                   node_at(t, w, tree), w->node, to_this, tensor_element(t->im, w->weight, weight),
                    how >= TREES_LEAST ? y : "0");
 }
 
@@ -396,7 +437,7 @@ bool op_ml_tree_regressor(struct import *im) {
                          name_shown(im->arena, how));
     if (put >= TREES_LEAST && t.scores > 1)
         return node_fail(im, "'aggregate_function' is '%s' for several targets", known[put]);
-    if (t.scores < 1 || t.scores > MAX_COUNT / t.n)
+    if (t.scores < 1 || t.scores > MAX_COUNT)
         return node_fail(im, "'n_targets' is %" PRId64 ", expected 1 or more, and fewer", t.scores);
     if (!base_of(&t, (int)t.scores, &base) || !weights_of(&t, "target", ids, n, -1)) return false;
     const char *sum = trees_emit(&t, base, (enum trees_how)put);

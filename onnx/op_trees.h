@@ -19,6 +19,7 @@ struct trees {
     struct tensor *x;    /* [rows, features] of f32 or f64, in which all is computed */
     int64_t scores;      /* for each row */
     double *weight;      /* [n][scores] */
+    int32_t *which;      /* [n]; not NULL: `weight` is [n] and all to this score */
 };
 
 /* How the trees' results are put together. */
@@ -27,6 +28,10 @@ enum trees_how { TREES_AVERAGE, TREES_SUM, TREES_LEAST, TREES_MOST };
 void trees_tables(struct trees *); /* of t->n nodes, all zero */
 /* Roots, heights and levels; each node is reached once. False after reporting. */
 bool trees_walk(struct trees *);
+/* What leaves add: entry i `weight` to a score of the node at a place. Table `of`_ids had them.
+ * False after reporting. */
+bool trees_weigh(struct trees *, const char *of, int n, const int32_t *place, const int64_t *score,
+                 const double *weight);
 /* The name of a value [rows, scores] of x's type, with `base` (NULL: 0) added; NULL after
  * reporting. */
 const char *trees_emit(struct trees *, const double *base, enum trees_how);

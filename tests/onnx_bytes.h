@@ -143,7 +143,6 @@ static inline void put_each_word(struct text *t, unsigned field, const char *wor
 static inline void put_node_in(struct text *to, unsigned field, const char *op, const char *inputs,
                                const char *outputs, const char *attributes) {
     struct text node = {0};
-    char part[400];
     const char *dot = strrchr(op, '.');
     put_each_word(&node, 1, inputs);
     put_each_word(&node, 2, outputs);
@@ -151,8 +150,9 @@ static inline void put_node_in(struct text *to, unsigned field, const char *op, 
     if (dot) put_bytes(&node, 7, op, (size_t)(dot - op));
     for (const char *at = attributes; at && *at;) {
         size_t n = strcspn(at, ",");
-        snprintf(part, sizeof part, "%.*s", (int)n, at);
+        char *part = strndup(at, n);
         put_attribute(&node, part);
+        free(part);
         at += n + (at[n] == ',');
     }
     put_message(to, field, &node);

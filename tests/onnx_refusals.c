@@ -85,6 +85,21 @@ static void refuses_trees(void **state) {
                 "'base_values' has 2 entries, expected 1");
 }
 
+/* Forests have many nodes: the list is read as a whole. */
+static void reads_long_lists(void **state) {
+    (void)state;
+    enum { NODES = 200000 };
+    static const char name[] = "nodes_treeids=";
+    char *list = malloc(sizeof name + 2 * NODES);
+    assert_non_null(list);
+    size_t n = sizeof name - 1;
+    memcpy(list, name, n);
+    for (int i = 0; i < NODES; i++, n += 2) memcpy(list + n, "0 ", 2);
+    list[n - 1] = 0;
+    one_refused(TREES, "4,3", list, "'nodes_nodeids' has 0 entries, expected 200000");
+    free(list);
+}
+
 #define FOREST                                                                                     \
     "nodes_featureids=1,nodes_truenodeids=0,nodes_falsenodeids=1,nodes_trueleafs=1,"               \
     "nodes_falseleafs=1"
@@ -410,6 +425,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_operators),
         cmocka_unit_test(refuses_trees),
+        cmocka_unit_test(reads_long_lists),
         cmocka_unit_test(refuses_values),
         cmocka_unit_test(refuses_two_inputs),
         cmocka_unit_test(refuses_attention),

@@ -302,8 +302,8 @@ ml('ml_linear_regressor', 'LinearRegressor', fl(4, 3), score, coefficients=numbe
 ml('ml_linear_classifier', 'LinearClassifier', fl(6, 3), both, coefficients=numbers(9), intercepts=numbers(3), classlabels_ints=[7, 3, 5], post_transform='SOFTMAX', multi_class=1)
 ml('ml_linear_two_classes', 'LinearClassifier', fl(6, 3), both, coefficients=numbers(6), intercepts=numbers(2), classlabels_ints=[0, 1], post_transform='LOGISTIC')
 
-def trees(depths, features, scores, what, one=False, lowest=-1.0):
-    """Full and ragged trees with random nodes; leaves of the scores, or of a single one."""
+def trees(depths, features, scores, what, one=False, lowest=-1.0, any_one=False):
+    """Full and ragged trees with random nodes; leaves of all scores, of the first one, or each of any one."""
     n = {k: [] for k in ('treeids', 'nodeids', 'featureids', 'modes', 'values', 'truenodeids', 'falsenodeids', 'missing_value_tracks_true')}
     w = {k: [] for k in ('treeids', 'nodeids', 'ids', 'weights')}
     def node(tree, ids, depth):
@@ -313,7 +313,7 @@ def trees(depths, features, scores, what, one=False, lowest=-1.0):
         at = len(n['treeids'])
         for k, v in zip(n, (tree, me, 0 if leaf else int(rng.integers(features)), 'LEAF' if leaf else 'BRANCH_LEQ', 0.0 if leaf else float(fl(1)[0]), 0, 0, int(not leaf and rng.random() < 0.5))): n[k].append(v)
         if leaf:
-            for s in [0] if one else range(scores):
+            for s in [0] if one else [int(rng.integers(scores))] if any_one else range(scores):
                 for k, v in zip(w, (tree, me, s, float(rng.random() * (1 - lowest) + lowest))): w[k].append(v)
         else:
             n['truenodeids'][at] = node(tree, ids, depth - 1)
@@ -461,3 +461,8 @@ for name, op, inputs, constants, opset, options in (
         ('max_number', 'Max', {'x': x}, {'l': f(-1.5)}, 13, {}), ('min_number', 'Min', {'x': x}, {'h': f(1.5)}, 13, {})):
     case('nan_' + name, [h.make_node(op, [*inputs, *constants], ['y'], **options)], inputs, constants, {'y': T.FLOAT}, opset)
 case('nan_number_max', [h.make_node('Max', ['l', 'x'], ['y'])], {'x': x}, {'l': f(-1.5)}, {'y': T.FLOAT})
+
+# Leaves that each belong to one class, as boosting makes them; trees of which few are high.
+x = fl(9, 5)
+x[1, 2] = x[7, 0] = np.nan
+ml('ml_trees_one_class_each', 'TreeEnsembleClassifier', x, both, classlabels_int64s=[4, 2, 9, 5], post_transform='SOFTMAX', **trees([2, 7, 3, 2, 5, 1, 2, 0], 5, 4, 'class', any_one=True))

@@ -508,8 +508,6 @@ static bool can_follow(struct sym *s) {
     for (int r = 0; r < s->v->nrecurrences; r++)
         if (s->v->recurrence[r].level >= SYM_LEVELS)
             return sym_fail(s, "recurrences deep inside others are not followed");
-        else if (s->v->recurrence[r].level > 0 && p->axis[s->v->recurrence[r].axis].size)
-            return sym_fail(s, "recurrences of open length inside others are not followed");
     for (int b = 0; b < p->nbuffers; b++)
         if (s->v->loose[b]) return sym_fail(s, "what calls write is not followed");
     return true;

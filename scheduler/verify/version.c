@@ -76,18 +76,16 @@ bool sym_at(struct sym *s, int stmt, const struct affine *point) {
 }
 
 /* The number of a step: of each recurrence in which the statement writes an element at every step,
- * those inside others counting through all of theirs. at[l]: the step at level l. */
+ * those inside others counting through as many as theirs may be. at[l]: the step at level l. */
 static struct lin step_of(struct sym *s, int stmt, const struct around *c, const struct lin *at) {
     const struct image *x = sym_image(s, stmt);
     struct lin number = lin_of(0);
     for (int l = 0; l < c->n; l++) {
-        struct lin outer = number, steps = sym_extent(s, s->v->recurrence[c->r[l]].axis);
-        int64_t n = 0;
+        struct lin outer = number;
         if (x->timed[l] >= 0) continue;
         number = at[l];
-        lin_constant(&steps,
-                     &n); /* can_follow: so it is inside others; of the outermost 0 comes in */
-        if (!lin_add(&number, &outer, n)) sym_never(s, "a step is out of range");
+        if (!lin_add(&number, &outer, s->v->recurrence[c->r[l]].steps))
+            sym_never(s, "a step is out of range");
     }
     return number;
 }

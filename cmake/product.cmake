@@ -6,13 +6,13 @@ set(command_sources ${product_sources})
 list(FILTER product_sources EXCLUDE REGEX "/(guard|progress).c$") # the command's own
 list(FILTER command_sources INCLUDE REGEX "/(guard|progress).c$")
 list(APPEND product_sources isamap.c)
-add_library(isamap_static STATIC ${product_sources})
+inner_library(isamap_static ${product_sources})
 target_link_libraries(isamap_static PUBLIC ${product_libraries})
 add_library(isamap_shared SHARED ${product_sources})
 target_link_libraries(isamap_shared PRIVATE ${product_libraries})
 set_target_properties(isamap_shared PROPERTIES OUTPUT_NAME isamap EXPORT_NAME isamap VERSION ${PROJECT_VERSION} SOVERSION 0
                       PUBLIC_HEADER isamap.h)
-add_executable(isamap main.c ${command_sources})
+inner_command(isamap main.c ${command_sources})
 target_link_libraries(isamap PRIVATE isamap_static)
 target_compile_definitions(isamap PRIVATE ISAMAP_VERSION="${PROJECT_VERSION}")
 
@@ -22,7 +22,9 @@ target_link_libraries(digits PRIVATE isamap_static)
 install(TARGETS isamap RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS isamap_shared EXPORT isamap LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(EXPORT isamap NAMESPACE isamap:: FILE isamap-config.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/isamap)
+if(NOT ISAMAP_TRACE) # there the folders are libraries of their own
+  install(EXPORT isamap NAMESPACE isamap:: FILE isamap-config.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/isamap)
+endif()
 include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/isamap-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/isamap-config-version.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/isamap)

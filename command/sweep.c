@@ -117,7 +117,7 @@ static void escaped(struct text *t, const char *s) {
 }
 
 struct plot {
-    double x0, x1, y0, y1; /* of the values */
+    double x0, x1, y1; /* of the values: least and most; the most cycles, at least 1 */
     bool logarithmic;
 };
 
@@ -128,12 +128,12 @@ static double plot_x(const struct plot *f, double v) {
 }
 
 static double plot_y(const struct plot *f, double v) {
-    return f->y1 > f->y0 ? 340 - 290 * (v - f->y0) / (f->y1 - f->y0) : 195;
+    return 340 - 290 * v / f->y1;
 }
 
 static struct plot plot_of(const struct sweep *w) {
     const struct swept *s = &w->points.set[0];
-    struct plot f = {INFINITY, -INFINITY, 0, 1, false};
+    struct plot f = {INFINITY, -INFINITY, 1, false};
     for (int k = 0; k < s->n; k++) {
         f.x0 = fmin(f.x0, (double)s->value[k]);
         f.x1 = fmax(f.x1, (double)s->value[k]);

@@ -104,11 +104,33 @@ static void build_layouts(struct build *b, const struct node *n, struct operand 
     if (!o->nlayouts) build_layout(b, n, "layout", &o->layout[o->nlayouts++]);
 }
 
+/* The size that says how far ahead a move asks for what it will read. */
+static void build_ahead(struct build *b, const struct instr *x, struct operand *o,
+                        const struct node *n) {
+    const char *name = node_attr(n, "ahead");
+    bool cached = false;
+    for (int i = 0; name && i < x->nranged; i++)
+        if (!strcmp(x->semantics->param[x->ranged[i]].name, name)) o->ahead = i;
+    for (int k = 0; k < o->nmemories; k++)
+        cached |= o->memory[k] >= 0 && b->m->memory[o->memory[k]].caches >= 0;
+    if (name && o->ahead < 0)
+        diag_line(
+            b->diags, n->file, node_attr_line(n, "ahead"), 0,
+            "ahead '%s' of operand '%s' is no size that the schedule chooses, expected one of "
+            "those of '%s'",
+            name, o->buffer, x->id);
+    if (name && (!x->is_move || o->role != ROLE_IN || !cached))
+        diag_line(b->diags, n->file, node_attr_line(n, "ahead"), 0,
+                  "ahead on operand '%s' of '%s', expected what a move reads from a cache",
+                  o->buffer, x->id);
+}
+
 static void build_operand(struct build *b, struct instr *x, struct operand *o,
                           const struct kernel_buffer *k, int number, const struct node *n) {
     *o = (struct operand){.buffer = k->name,
                           .kernel_buffer = number,
                           .also = -1,
+                          .ahead = -1,
                           .role = k->role,
                           .type = k->type,
                           .at = {n->file, n->line}};
@@ -122,6 +144,7 @@ static void build_operand(struct build *b, struct instr *x, struct operand *o,
     o->align = build_expr(b, n, "align", NULL);
     o->accumulate = node_attr(n, "accumulate");
     o->also = build_ref(b, n, "also", KIND_MEMORY);
+    build_ahead(b, x, o, n);
     o->has_pass = build_pass(n, &o->pass);
     if (o->accumulate && o->role != ROLE_INOUT)
         diag_line(b->diags, n->file, n->line, 0,

@@ -195,6 +195,26 @@ static void check_semantics(const struct machine *m, const struct instr *x,
     }
 }
 
+/* What lies ahead is asked for and not read: the semantics are the same however far it is. */
+static void check_ahead(const struct machine *m, const struct instr *x, const struct operand *o,
+                        struct diags *d) {
+    struct sizes s = check_sizes(m, x, CORNER_LOW), other = check_sizes(m, x, CORNER_HIGH);
+    struct text text[2] = {{0}, {0}};
+    for (int k = 0; k < 2; k++) {
+        if (k) s.ranged[o->ahead] = other.ranged[o->ahead];
+        struct program *p = instr_bind(m, x, s.ranged, d);
+        if (p) program_print_body(p, &text[k]);
+        if (p) program_free(p);
+    }
+    if (text[0].at && text[1].at && strcmp(text[0].at, text[1].at) != 0)
+        check_error(d, o->at,
+                    "the semantics of '%s' depend on size '%s', which says how far ahead operand "
+                    "'%s' asks, expected a size of its own",
+                    x->id, x->semantics->param[x->ranged[o->ahead]].name, o->buffer);
+    text_free(&text[0]);
+    text_free(&text[1]);
+}
+
 static bool leaves_copies(const struct instr *x) {
     for (int i = 0; i < x->noperands; i++)
         if (x->operand[i].also >= 0) return true;
@@ -225,6 +245,8 @@ static void check_instr(const struct machine *m, const struct instr *x, struct k
     check_needs(m, x, d);
     if (d->errors > before) return;
     check_semantics(m, x, known, d);
+    for (int i = 0; i < x->noperands && d->errors == before; i++)
+        if (x->operand[i].ahead >= 0) check_ahead(m, x, &x->operand[i], d);
     if (d->errors == before && leaves_copies(x)) check_largest(m, x, d);
     check_instr_bits(m, x, d);
 }

@@ -62,6 +62,7 @@ struct memory {
     double rate, latency;              /* bytes per cycle (0: unlimited), cycles */
     double usable, hidden;             /* of a cache: share of its size that data of one tile may fill; share of its refills that computing hides */
     double refill;                     /* of a cache: cycles until it has a line from the memory behind it; 0: not counted */
+    double writeback;                  /* of a refill's cycles, the share that bringing a changed line back takes beside it */
     double first;                      /* more cycles for the first of consecutive lines */
     int64_t streams;                   /* of a cache: rows at most whose next lines are fetched ahead at a time; -1 any number */
     double serves;                     /* instances of units inside that its rate is given to at a time; 0: any number */
@@ -166,6 +167,7 @@ struct operand {
     struct mexpr *align;               /* bytes; NULL: the memory's */
     const char *accumulate;            /* flag name: 1 as written, 0 overwrites; or NULL */
     int also;                          /* memory; -1 */
+    int ahead;                         /* index in instr.ranged: the size says how many bytes behind what is read its cache is asked for; -1 */
     enum pass pass; bool has_pass;     /* otherwise the memory's */
     enum role role;                    /* of the kernel's buffer */
     enum type type;

@@ -269,8 +269,9 @@ static bool learn_side(const struct machine *m, struct diags *diags, struct move
     return true;
 }
 
-/* Some axis says what it is in an issue. */
+/* Some axis says what it is in an issue, or the plan says how far ahead it asks. */
 static bool size_known(const struct move *mv, int i) {
+    if (i == mv->ahead) return true;
     for (int k = 0; k < mv->naxes; k++) {
         const struct move_axis *ax = &mv->axis[k];
         if (ax->size == i || ax->before == i || ax->after == i || ax->part == i) return true;
@@ -298,6 +299,7 @@ bool move_learn(struct arena *arena, const struct machine *m, int instr, bool co
     if (ok) {
         mv->from_operand = operand_of(in, base.from->buffer);
         mv->to_operand = operand_of(in, base.to->buffer);
+        mv->ahead = in->operand[mv->from_operand].ahead;
         mv->type = in->operand[mv->to_operand].type;
         ok = (computes || in->operand[mv->from_operand].type == mv->type) &&
              learn_side(m, diags, mv, mv->from_operand, &mv->from_fragment, &mv->from_swizzle) &&

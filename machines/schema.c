@@ -32,7 +32,7 @@ static const struct element {
     {"unit", "id", "count total index virtual clock fetch waking power", BODY},
     {"memory", "id",
      "size word align banks interleave ports pass types caches line ways rate latency usable "
-     "hidden refill streams serves energy-read "
+     "hidden refill writeback streams serves energy-read "
      "energy-write pool scalable alias map",
      "part"},
     {"part", "id", "min max", ""},
@@ -48,7 +48,7 @@ static const struct element {
     {"move", "id from to", "queue needs completes blocking subnormals bus across types" COST, DETAIL},
     {"configure", "id sets", "queue clobbers at" COST, "emit"},
     {"semantics", "", "", ""},
-    {"operand", "buffer", "memory layout strides align swizzle accumulate also pass", "layout"},
+    {"operand", "buffer", "memory layout strides align swizzle accumulate also pass ahead", "layout"},
     {"layout", "map", "strides let swizzle", ""},
     {"require", "test", "", ""},
     {"need", "state value", "of", ""},

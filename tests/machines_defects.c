@@ -47,6 +47,24 @@ static const struct defect names[] = {
      "'SPADE' has no value here, expected a parameter", "SPADE\""},
     {SHIPPED "cpu-avx2.xml", "hidden=\"HIDDEN/100\"", "hidden=\"1.8\"",
      "hidden '1.8' of 'memory' is 1.8, expected a share from 0 to 1", "hidden=\"1.8\""},
+    {SHIPPED "cpu-avx2.xml", "writeback=\"WRITEBACK/100\"", "writeback=\"1.8\"",
+     "writeback '1.8' of 'memory' is 1.8, expected a share from 0 to 1", "writeback=\"1.8\""},
+    {SHIPPED "cpu-avx2.xml", "ahead=\"FAR\"", "ahead=\"far\"",
+     "ahead 'far' of operand 'S' is no size that the schedule chooses, expected one of those of "
+     "'load.f32.ahead'",
+     "ahead=\"far\""},
+    {SHIPPED "cpu-avx2.xml", "ahead=\"FAR\"/>  <operand buffer=\"D\"/>",
+     "/>  <operand buffer=\"D\" ahead=\"FAR\"/>",
+     "ahead on operand 'D' of 'load.f32.ahead', expected what a move reads from a cache",
+     "ahead=\"FAR\""},
+    {SHIPPED "cpu-avx2.xml",
+     "out D: $(t)[8]  axes j: 8  D[j] = S[j] }</semantics>\n        "
+     "<operand buffer=\"S\" align=\"4\" ahead",
+     "out D: $(t)[8]  axes j: 8  D[j] = S[j*(1 - min(FAR - 1, 1))] }</semantics>\n        "
+     "<operand buffer=\"S\" align=\"4\" ahead",
+     "the semantics of 'load.f32.ahead' depend on size 'FAR', which says how far ahead operand 'S' "
+     "asks, expected a size of its own",
+     "ahead=\"FAR\""},
     {DRAFT "avx512.xml", "size=\"L2\"", "size=\"L9\"", "'L9' has no value here", "L9"},
     {DRAFT "sm90.xml", "memory=\"reg smem dram\"", "memory=\"reg smen dram\"", "no memory 'smen'",
      "smen"},

@@ -156,6 +156,13 @@ static void add_host(struct emitter *e, struct nodes *out, const struct member *
     }
 }
 
+/* The moves of a member that asks for what the next turn reads do so while its turn is emitted. */
+static void asks(struct emitter *e, int m, bool now) {
+    for (int i = 0; i < e->group->nforeseen; i++)
+        if (e->group->foreseen[i].member == m)
+            e->w->home[e->group->foreseen[i].buffer].ahead = now ? e->group->foreseen[i].bytes : 0;
+}
+
 static bool member_turn(struct emitter *e, struct nodes *out, int m) {
     struct emitter *x = e->team[m];
     struct val lo[MAX_AXES], size[MAX_AXES];
@@ -168,7 +175,9 @@ static bool member_turn(struct emitter *e, struct nodes *out, int m) {
     memcpy(lo, x->lo, sizeof lo);
     memcpy(size, x->size, sizeof size);
     memcpy(tile, x->tile, sizeof tile);
+    asks(e, m, true);
     bool ok = nest_turn(x, out);
+    asks(e, m, false);
     memcpy(x->lo, lo, sizeof lo);
     memcpy(x->size, size, sizeof size);
     memcpy(x->tile, tile, sizeof tile);

@@ -72,6 +72,7 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
         if (ax->from.kind == STRIDE_FREE && d) n->stride[ax->from.name] = val_sx(a, d->from);
         if (ax->to.kind == STRIDE_FREE && d) n->stride[ax->to.name] = val_sx(a, d->to);
     }
+    if (mv->ahead >= 0) n->size[mv->ahead] = sx_const(a, work_home(w, t->home.buffer)->ahead);
     n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
     int home = t->outer ? t->outer->place : home_place(w, t->home.buffer), local = t->held->place;
     from = val_scale(a, from, (int64_t)type_size(in->operand[mv->from_operand].type));
@@ -160,6 +161,21 @@ static bool fit_transfer(struct transfer *t, const struct region *part, struct f
                     t->fill ? t->held->fill_by : t->held->drain_by, f);
 }
 
+/* The same copy by a move that also asks for what lies ahead, if there is one. */
+static void ask_ahead(struct transfer *t, const struct region *part, struct fit *f) {
+    struct work *w = t->w;
+    if (!t->fill || t->outer || attached_at(t->o, true) || !work_home(w, t->home.buffer)->ahead)
+        return;
+    for (int i = 0; i < t->moves->n; i++) {
+        struct fit asks;
+        if (t->moves->at[i].ahead >= 0 &&
+            copy_fit(w, t->moves, t->home.of, t->o, &t->held->slot, NULL, part, true, i + 1,
+                     &asks) &&
+            asks.move == &t->moves->at[i])
+            *f = asks;
+    }
+}
+
 static bool report(const struct transfer *t) {
     struct work *w = t->w;
     const char *why =
@@ -175,6 +191,7 @@ static bool emit_box(struct transfer *t, struct nodes *out, const struct region 
     const struct geom *g = &t->o->geom;
     struct fit f;
     if (!fit_transfer(t, part, &f)) return report(t);
+    ask_ahead(t, part, &f);
     t->part = part;
     t->there = val_const(1);
     int64_t ratio =

@@ -320,7 +320,7 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         n += missed.lines;
         runs += missed.runs;
         double part = instance_part(w, memory, p, t, s, acc, at);
-        sum.lines += n * (r < 0 ? 2 : 1) * part;
+        sum.lines += n * (r < 0 ? 1 + mem->writeback : 1) * part;
         sum.runs += runs * part;
         if (r >= 0) starts = fmax(starts, part * starts_missed(w, mem, p, t, acc, n));
         if (r >= 0 || blocks <= 1) continue;

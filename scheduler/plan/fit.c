@@ -369,7 +369,7 @@ bool fit_box(struct work *w, const struct moves *moves, int by, int from, int to
         const struct move *mv = &moves->at[i];
         const struct instr *in = mv->needle->in;
         struct fit f;
-        if (!among(w->m, &in->operand[mv->from_operand], from) ||
+        if ((mv->ahead >= 0 && i + 1 != by) || !among(w->m, &in->operand[mv->from_operand], from) ||
             !among(w->m, &in->operand[mv->to_operand], to) || !fit_move(w, mv, from, to, box, &f))
             continue;
         fit_cost(w, &f);

@@ -99,6 +99,14 @@ bool draft_make(const struct grouping *, struct draft *, int first, int last, in
 bool group_tiles(struct work *, struct draft *, struct nest_group *);
 int64_t group_room(const struct work *, const struct nest_group *, int memory); /* of all tiles */
 
+/* group_ahead.c: what may be asked for ahead, from the draft's touch *at on; false: nothing more is. */
+bool foreseen_next(const struct work *, const struct moves *, const struct draft *, const struct nest_group *, int *at,
+                struct foreseen *);
+
+double touch_bytes(const struct work *, const struct touch *); /* that it touches in all turns */
+/* Do the members' own caches hold what they pass to one another and this part of what a turn reads, with as much beside? */
+bool touch_near(const struct work *, const struct draft *, const struct nest_group *, const struct touch *);
+
 /* group_price.c: cycles of a member in the group, or by itself (NULL); of the group, whose nests are
  * planned then (infinite: there is no plan). */
 double part_cycles(const struct work *, const struct draft *, const struct nest_group *, int member);

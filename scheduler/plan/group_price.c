@@ -21,7 +21,7 @@ enum { STEPS = 6000 };
 /* ---- parts without a plan ---- */
 
 /* Of a part of the buffer alone, where the step or a number says which. */
-static double touched_bytes(const struct work *w, const struct touch *t) {
+double touch_bytes(const struct work *w, const struct touch *t) {
     const struct stmt *s = &w->p->stmt[t->stmt];
     const struct buffer *b = &w->p->buffer[t->buffer];
     uint64_t axes = s->axes & ~recur_axes(w, s);
@@ -34,10 +34,10 @@ static double touched_bytes(const struct work *w, const struct touch *t) {
 
 /* Do the members' own caches hold what they pass to one another and this part of what the turn
  * reads, with as much room beside it? Instances of a grid find it in a cache that they share. */
-static bool turn_fits(const struct work *w, const struct draft *d, const struct nest_group *g,
-                      const struct touch *t) {
+bool touch_near(const struct work *w, const struct draft *d, const struct nest_group *g,
+                const struct touch *t) {
     const struct nest *first = draft_first(w, d);
-    double bytes = touched_bytes(w, t) / g->turns;
+    double bytes = touch_bytes(w, t) / g->turns;
     for (int i = 0; i < g->npassed; i++) bytes += (double)g->passed[i].bytes;
     return g->around < 0 || (first && first->is_grid) ||
            2 * bytes <= (double)w->m->memory[g->around].size;
@@ -47,6 +47,8 @@ static bool turn_fits(const struct work *w, const struct draft *d, const struct 
  * it, does not. */
 static bool stays(const struct work *w, const struct draft *d, const struct nest_group *g,
                   const struct touch *t) {
+    for (int i = 0; i < g->nforeseen; i++)
+        if (g->foreseen[i].buffer == t->buffer) return g->foreseen[i].member != t->member;
     for (int i = 0; i < g->npassed; i++) {
         const struct passed *p = &g->passed[i];
         int in = work_home(w, p->buffer)->lies_in;
@@ -62,7 +64,7 @@ static bool stays(const struct work *w, const struct draft *d, const struct nest
                   touch_walks(w, u, axis[u->member]) >= 0 &&
                   touch_walks(w, t, axis[t->member]) >= 0;
         }
-        if (all) return turn_fits(w, d, g, t);
+        if (all) return touch_near(w, d, g, t);
     }
     return false;
 }
@@ -76,10 +78,10 @@ static bool is_inside(const struct work *w, const struct draft *d, const struct 
     return made && !needs_home(w, n, t->buffer);
 }
 
-/* Lines that are written pass twice; held: all of them once. */
-static double passing_bytes(const struct work *w, const struct draft *d, const struct nest_group *g,
-                            int member, double *held) {
-    double bytes = 0;
+/* Lines that are written come and go back; held: all of them once. */
+static struct passing passing_bytes(const struct work *w, const struct draft *d,
+                                    const struct nest_group *g, int member, double *held) {
+    struct passing s = {0, 0};
     *held = 0;
     for (int i = 0; i < d->ntouches; i++) {
         const struct touch *t = &d->touch[i];
@@ -88,10 +90,11 @@ static double passing_bytes(const struct work *w, const struct draft *d, const s
             known = d->touch[k].member == member && d->touch[k].buffer == t->buffer &&
                     d->touch[k].write >= t->write;
         if (known) continue;
-        *held += touched_bytes(w, t);
-        bytes += (t->write ? 2 : 1) * touched_bytes(w, t);
+        *held += touch_bytes(w, t);
+        s.brought += touch_bytes(w, t);
+        s.back += t->write ? touch_bytes(w, t) : 0;
     }
-    return bytes;
+    return s;
 }
 
 static bool is_inside_cache(const struct work *w, int memory, int cache) {
@@ -114,7 +117,7 @@ static double tiles_cycles(const struct work *w, const struct draft *d, int memb
         for (int m = 0; m < w->m->nmemories && !known; m++) {
             const struct memory *mem = &w->m->memory[m];
             if (!is_inside_cache(w, m, h->memory) || mem->line <= 0) continue;
-            double cycles = touched_bytes(w, t) / (double)mem->line * mem->refill;
+            double cycles = touch_bytes(w, t) / (double)mem->line * mem->refill;
             sum += cycles;
             *exposed += cycles * (1 - mem->hidden);
         }
@@ -136,7 +139,7 @@ static double lasting_bytes(const struct work *w, const struct draft *d, const s
         }
         for (int k = 0; k < i && !other; k++)
             other = d->touch[k].member == member && d->touch[k].buffer == t->buffer;
-        if (!other) bytes += touched_bytes(w, t);
+        if (!other) bytes += touch_bytes(w, t);
     }
     return bytes;
 }
@@ -158,20 +161,41 @@ static double again_cycles(const struct work *w, const struct draft *d, const st
     return cycles;
 }
 
+/* What the member asks for ahead comes while it computes: of a core, whose plan knows nothing of
+ * it, so many cycles. */
+static double asking_cycles(const struct work *w, const struct draft *d, const struct nest_group *g,
+                            int member, bool core, double cycles) {
+    for (int i = 0; i < g->nforeseen; i++) {
+        const struct foreseen *a = &g->foreseen[i];
+        double bytes = 0, far;
+        if (a->member != member) continue;
+        for (int k = 0; k < d->ntouches; k++)
+            if (d->touch[k].member == member && d->touch[k].buffer == a->buffer)
+                bytes = touch_bytes(w, &d->touch[k]);
+        double stream = core ? stream_cycles(w, (struct passing){bytes, 0}, bytes, &far) : 0;
+        cycles = fmax(fmax(cycles, stream), a->cycles) + (core ? far : 0);
+    }
+    return cycles;
+}
+
 double part_cycles(const struct work *w, const struct draft *d, const struct nest_group *g,
                    int member) {
     const struct run_part *q = &d->part[d->first + member];
     const struct nest *n = draft_nest(w, d, member);
-    if (n && n->core >= 0)
-        return n->plan.cycles * grid_part(w, n) + (g ? again_cycles(w, d, g, member) : 0);
-    double held,
-        passing = passing_bytes(w, d, g, member, &held), far, near,
-        cycles = n ? 0 : host_turns(w, q->stmt, 0), stream = stream_cycles(w, passing, held, &far),
-        tiles = tiles_cycles(w, d, member, &near), part = n ? grid_part(w, n) : 1,
-        enter = g && w->fallback >= 0 ? part * g->turns * w->m->fallback[w->fallback].enter : 0;
+    if (n && n->core >= 0 && g)
+        return asking_cycles(w, d, g, member, true, n->plan.cycles * grid_part(w, n)) +
+               again_cycles(w, d, g, member);
+    if (n && n->core >= 0) return n->plan.cycles * grid_part(w, n);
+    double held, far, near;
+    struct passing passing = passing_bytes(w, d, g, member, &held);
+    double cycles = n ? 0 : host_turns(w, q->stmt, 0),
+           stream = stream_cycles(w, passing, held, &far),
+           tiles = tiles_cycles(w, d, member, &near), part = n ? grid_part(w, n) : 1,
+           enter = g && w->fallback >= 0 ? part * g->turns * w->m->fallback[w->fallback].enter : 0;
     for (int i = 0; n && i < n->nchain; i++) cycles += part * task_cost(w, n->chain[i].task);
     if (!n) return enter + cycles + stream;
-    return enter + fmax(cycles, fmax(stream, tiles)) + far + near;
+    cycles = fmax(cycles, fmax(stream, tiles));
+    return enter + (g ? asking_cycles(w, d, g, member, false, cycles) : cycles) + far + near;
 }
 
 double part_least(const struct work *w, const struct draft *d, int member) {
@@ -370,11 +394,21 @@ bool group_fits(struct work *w, struct draft *d, struct nest_group *g) {
     return windows_begin(w, d, g) && group_tiles(w, d, g) && suits_grid(w, d, g);
 }
 
+/* What is asked for a turn before is near when its turn comes. */
+static void bring_near(struct work *w, const struct nest_group *g) {
+    for (int i = 0; i < g->nforeseen; i++) {
+        struct home *h = home_own(w, g->foreseen[i].buffer);
+        h->asked = true;
+        h->near = g->around;
+    }
+}
+
 double group_plan(struct work *w, const struct moves *moves, struct draft *d,
                   struct nest_group *g) {
     int64_t used[MAX_MEMORIES] = {0};
     double cycles = 0;
     if (!group_fits(w, d, g)) return INFINITY;
+    bring_near(w, g);
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) used[m] = group_room(w, g, m);
     for (int m = 0; m <= d->last - d->first; m++) {
         if (!d->in[m] || !draft_nest(w, d, m)) continue;

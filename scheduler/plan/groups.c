@@ -235,6 +235,34 @@ static bool may_gain(const struct grouping *g, const struct draft *d, double cos
     return g->w->nnests <= FEW_NESTS || least < (1 - LEAST_GAIN) * cost;
 }
 
+/* The candidate as planned takes the draft's nests and homes. */
+static bool plan_candidate(struct grouping *g, struct draft *d, struct nest_group *x) {
+    restart(g, d);
+    x->cycles = group_plan(&d->as, g->moves, d, x);
+    if (isinf(x->cycles)) return false;
+    x->nest = d->nest;
+    x->homes = d->as.tried;
+    return true;
+}
+
+/* What comes from far away in each turn may be asked for a turn before: one array after the other,
+ * where it is cheaper. `c`: the candidate before it was planned. */
+static void ask_ahead(struct grouping *g, struct draft *d, const struct nest_group *c,
+                      struct nest_group *x) {
+    struct foreseen more;
+    for (int at = 0; foreseen_next(&d->as, g->moves, d, x, &at, &more);) {
+        struct nest_group tried = *c;
+        tried.nforeseen = x->nforeseen + 1;
+        tried.foreseen = arena_array(g->w->arena, (size_t)tried.nforeseen, sizeof *tried.foreseen);
+        if (x->nforeseen) memcpy(tried.foreseen, x->foreseen, sizeof more * (size_t)x->nforeseen);
+        tried.foreseen[x->nforeseen] = more;
+        d->nest = NULL;
+        if (plan_candidate(g, d, &tried) && tried.cycles < x->cycles) *x = tried;
+        d->as.tried = x->homes;
+        d->nest = x->nest;
+    }
+}
+
 static void consider(struct grouping *g, struct draft *d) {
     struct nest_group c[MOST_CHOICES + 1] = {{.cycles = now(g, d)}};
     if (!may_gain(g, d, c[0].cycles)) {
@@ -246,11 +274,8 @@ static void consider(struct grouping *g, struct draft *d) {
     int n = 1, made = name_turns(g, d) ? all_prefixes(g, d, c + 1) : 0;
     for (int i = 1; i <= made; i++) {
         struct nest_group tried = c[i];
-        restart(g, d);
-        tried.cycles = group_plan(&d->as, g->moves, d, &tried);
-        if (isinf(tried.cycles)) continue;
-        tried.nest = d->nest;
-        tried.homes = d->as.tried;
+        if (!plan_candidate(g, d, &tried)) continue;
+        ask_ahead(g, d, &c[i], &tried);
         d->nest = NULL;
         c[n++] = tried;
     }

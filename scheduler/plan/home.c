@@ -159,7 +159,7 @@ bool tile_stays(const struct work *w, int buffer, int memory) {
 }
 
 int home_near(const struct home *h) {
-    return h->is_tile ? h->memory : h->fold || h->lies_in ? h->near : -1;
+    return h->is_tile ? h->memory : h->fold || h->lies_in || h->asked ? h->near : -1;
 }
 
 /* Then padding holds what the instructions left there; otherwise the zeros that every larger home

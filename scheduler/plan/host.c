@@ -29,7 +29,7 @@ static enum copy_kind kind_of(const struct work *w, const struct stmt *st) {
     return copy_kind_of(w->p, st, row_axis(w, st, from), row_axis(w, st, &st->dst));
 }
 
-double stream_cycles(const struct work *w, double bytes, double held, double *exposed) {
+double stream_cycles(const struct work *w, struct passing s, double held, double *exposed) {
     double worst = 0;
     *exposed = 0;
     for (int m = 0; m < w->m->nmemories; m++) {
@@ -37,7 +37,7 @@ double stream_cycles(const struct work *w, double bytes, double held, double *ex
         if (mem->caches < 0 || mem->size <= 0 || mem->line <= 0 ||
             held <= mem->usable * (double)mem->size)
             continue;
-        double cycles = bytes / (double)mem->line * mem->refill;
+        double cycles = (s.brought + mem->writeback * s.back) / (double)mem->line * mem->refill;
         if (cycles <= worst) continue;
         worst = cycles;
         *exposed = cycles * (1 - mem->hidden);
@@ -138,8 +138,7 @@ static double host_alone(const struct work *w, int stmt) {
     double cycles = points * fallback_cycles(w->m, w->fallback, kind);
     if (kind == COPY_ANY || kind == COPY_NONE) return cycles;
     double bytes = points * (double)type_size(w->p->buffer[st->dst.buffer].type);
-    return cycles +
-           stream_cycles(w, 3 * bytes, 2 * bytes, &exposed); /* read; fetched, written back */
+    return cycles + stream_cycles(w, (struct passing){2 * bytes, bytes}, 2 * bytes, &exposed);
 }
 
 static double host_shared(const struct work *w, int stmt, double alone, struct loop *part) {

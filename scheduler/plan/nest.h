@@ -122,6 +122,12 @@ struct passed {
     int dim[MAX_PREFIX];    /* that each shared loop walks; -1 */
     int64_t at, bytes;      /* in its memory, beside what lives with it */
 };
+/* An argument of which each turn's part is asked for a turn before, by a member that reads it too. */
+struct foreseen {
+    int buffer, member;
+    int64_t bytes; /* from one turn's part to the next one's */
+    double cycles; /* of their queue that moves which ask take, in all turns */
+};
 struct nest_group {
     struct member *member;
     int first, n; /* first: part of the run (group_parts.c); n 0: all of it is in a larger one */
@@ -129,6 +135,8 @@ struct nest_group {
     int shared[MAX_PREFIX], nprefix; /* which of the axes that may be shared (group_int.h) */
     struct passed *passed;
     int npassed, cap_passed;
+    struct foreseen *foreseen;
+    int nforeseen;
     int cache; /* in which what is passed lies, where no reader holds it; -1 */
     int around; /* the outermost cache that the members' unit has alone; -1 */
     double turns, cycles;
@@ -161,7 +169,10 @@ bool host_is_shared(const struct work *, int stmt, struct loop *part);
 /* The fallback's cycles in those of the queue's clock. */
 double host_in_cycles(const struct work *, int queue, double cycles);
 /* Of bytes that pass the caches which are too small to hold so many; of these cycles, those that computing does not hide. */
-double stream_cycles(const struct work *, double bytes, double held, double *exposed);
+struct passing { /* bytes that come, with those of lines that are written; and that go back, changed */
+    double brought, back;
+};
+double stream_cycles(const struct work *, struct passing, double held, double *exposed);
 double host_turns(const struct work *, int stmt, double turns); /* of a copy tile by tile, from cache to cache */
 
 /* feeds.c */

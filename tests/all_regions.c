@@ -6,45 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "command/isamap_int.h"
+#include "by_hand.h"
 
 #include <string.h>
-
-/* The job holds the machine, which the schedule looks at. */
-static struct schedule *parsed(isamap *im, struct job *j, const char *machine, const char *text) {
-    isamap_option(im, "machine", machine);
-    job_init(j, "examples/f32/gmm.isam");
-    assert_true(job_machine(im, j, USE_SIM));
-    struct source source = {.file = "x.sched", .text = text, .length = strlen(text)};
-    struct schedule *s = schedule_parse(j->machine, &source, &im->diags);
-    diags_print(&im->diags, stderr);
-    assert_non_null(s);
-    return s;
-}
-
-enum { WRONG, RIGHT };
-
-/* Both walks say so. */
-static void expect(const char *machine, const char *text, bool right) {
-    isamap *im = isamap_open();
-    struct text why = {0};
-    struct diags ignored;
-    struct job j;
-    struct schedule *s = parsed(im, &j, machine, text);
-    diags_init(&ignored);
-    bool walked = schedule_verify(s, NULL, &ignored);
-    bool proved = schedule_prove_symbolically(s, 0, &why);
-    if (walked != right || proved != right)
-        fprintf(stderr, "walked %d, proved %d: %s\n%s\n", walked, proved, why.n ? why.at : "",
-                ignored.n ? ignored.at[0].text : "");
-    assert_int_equal(walked, right);
-    assert_int_equal(proved, right);
-    text_free(&why);
-    diags_free(&ignored);
-    schedule_free(s);
-    job_free(&j);
-    isamap_close(im);
-}
 
 /* A group's tile of four rows in a cache: its producer writes it in the last of two turns, its
  * consumer reads it, and then it is the next four rows' tile. */
@@ -462,11 +426,6 @@ static void rows_with_gaps(void **state) {
     rows_apart("6", "n = 5 - w to 6 - w", "w", WRONG);
     rows_apart("6", "n = w to w + 1, i = 0 to 1", "w", WRONG);
     rows_apart("6", "n = w to w + 1, i = 1 to 2", "w", WRONG);
-}
-
-static uint64_t draw(uint64_t *seed, uint64_t below) {
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return (*seed >> 33) % below;
 }
 
 /* Statements of the body in their order, some exchanged, left out, twice or in part. */

@@ -116,6 +116,7 @@ bool instances_executed(struct sym *s, int stmt, const struct affine *point) {
     struct region x = {.place = s->v->s->nplaces + stmt, .buffer = -1, .writer = stmt};
     struct affine index[SYM_INDICES];
     int n = 0;
+    if (remade(s, stmt) && s->v->p->stmt[stmt].combine == COMBINE_SET) return sym_spend(s, 1);
     for (int a = 0; a < s->v->p->naxes; a++) {
         if (!(s->v->domain[stmt] >> a & 1)) continue;
         if (n == SYM_INDICES) return sym_fail(s, "statement %d has many axes", stmt);
@@ -124,19 +125,22 @@ bool instances_executed(struct sym *s, int stmt, const struct affine *point) {
     if (!forms_box(s, index, n, &x))
         return sym_fail(s, "the instances of statement %d that an issue executes are no box", stmt);
     const struct regions *done = &s->of[x.place];
-    for (int k = 0; k < done->n; k++)
-        if (boxes_meet(s, &done->at[k], &x) != NO)
-            return sym_fail(s, "instances of statement %d are not known to be executed once", stmt);
+    for (int k = 0; k < done->n; k++) {
+        if (boxes_meet(s, &done->at[k], &x) == NO) continue;
+        s->made_again |= s->v->may_repeat[s->v->p->stmt[stmt].dst.buffer];
+        return sym_fail(s, "instances of statement %d are not known to be executed once", stmt);
+    }
     for (int k = 0; k < s->nexecuted; k++)
         if (s->executed[k].place == x.place) return sym_fail(s, "a statement begins itself");
     if (s->nexecuted == 2) return sym_fail(s, "an issue of many statements");
+    s->ended[s->nexecuted] = false;
     s->executed[s->nexecuted++] = x;
     return sym_spend(s, 1 + done->n / 8);
 }
 
 bool box_executed(struct sym *s) {
     for (int k = 0; k < s->nexecuted; k++)
-        if (!regions_add(s, &s->executed[k])) return false;
+        if (!regions_add(s, &s->executed[k]) || (s->ended[k] && !remade_end(s, k))) return false;
     return true;
 }
 
@@ -289,6 +293,7 @@ bool box_fallback(struct sym *s, const struct fallback_node *n) {
     if (none) return true;
     w.place = v->home[t->dst.buffer];
     if (w.place < 0) return sym_fail(s, "a buffer has no home");
+    if (remade(s, n->stmt)) return sym_fail(s, "what never goes home is written there");
     w.type = v->p->buffer[t->dst.buffer].type;
     if (!sym_layout(s, w.place) || !sym_at(s, n->stmt, point) ||
         !instances_executed(s, n->stmt, point) || !fallback_reads(s, n->stmt, point) ||
@@ -375,7 +380,7 @@ bool box_end(struct sym *s) {
     const struct program *p = s->v->p;
     s->ndims = 0;
     for (int t = 0; t < p->nstmts; t++)
-        if (!all_executed(s, t)) return false;
+        if (!remade(s, t) && !all_executed(s, t)) return false;
     for (int b = 0; b < p->nbuffers; b++) {
         struct region need = {0};
         if (p->buffer[b].role != ROLE_OUT && p->buffer[b].role != ROLE_INOUT) continue;

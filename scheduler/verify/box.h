@@ -27,6 +27,13 @@ const struct region *home_holds(struct sym *, int place, struct region need, con
 const struct region *home_read(struct sym *, int place, const struct region *need, const struct wanted_version *); /* it is read, if it is there */
 bool need_box(struct sym *, const struct affine *index, int buffer, bool has_fill, struct region *need);
 bool instances_executed(struct sym *, int stmt, const struct affine *point);   /* none of them was executed before */
+
+/* remade.c. What the statement writes may be made again. remade_sum: of terms that the last of the executed instances add to `before` others, those
+ * are just the ones that were recorded; count: of all of them. remade_end: the terms of executed[k] and the others of their sums are forgotten. */
+bool remade(const struct sym *, int stmt);
+bool remade_sum(struct sym *, int stmt, const struct lin *before, const struct lin *count);
+bool remade_end(struct sym *, int k);
+
 bool index_forms(struct sym *, const struct access *, const struct affine *point, struct affine *index);
 
 #endif

@@ -96,6 +96,8 @@ bool work_compute_box(struct work *w) {
     x.count = lin_of(contributions(w));
     if (!reduces && x.count.c != 1) return sym_fail(s, "instances share their destination");
     if (!lin_add(&x.count, &before, 1)) return false;
+    if (reduces && remade(s, w->n->stmt) && !remade_sum(s, w->n->stmt, &before, &x.count))
+        return false;
     return index_forms(s, &w->stmt->dst, w->point, index) && work_write(w, index, &x);
 }
 

@@ -528,12 +528,19 @@ static void open_sizes(struct sym *s, const int64_t *size, const int64_t *least)
 
 enum mode { EAGER, BOLD, CAREFUL };
 
-/* *guessed: it may have failed by a guess that only an eager one makes. */
-static bool attempt(struct verify *v, const int64_t *size, const int64_t *least, enum mode mode,
-                    int64_t *steps, bool *guessed, struct text *why) {
+/* How one is made, and what may have made it fail: a guess that only an eager one makes; instances
+ * of temporaries that are made again. */
+struct trial {
+    enum mode mode;
+    bool remakes, guessed, made_again;
+};
+
+static bool attempt(struct verify *v, const int64_t *size, const int64_t *least, struct trial *t,
+                    int64_t *steps, struct text *why) {
     struct sym s = {.v = v, .steps = *steps, .guess_below = *steps / 3 * 2};
-    s.bold = mode != CAREFUL;
-    s.eager = mode == EAGER;
+    s.bold = t->mode != CAREFUL;
+    s.eager = t->mode == EAGER;
+    s.remakes = t->remakes;
     if (v->guesses) s.guess_below = *steps;
     size_t places = (size_t)v->s->nplaces + 1;
     s.var = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.var);
@@ -558,7 +565,8 @@ static bool attempt(struct verify *v, const int64_t *size, const int64_t *least,
     if (good && v->errors) good = sym_fail(&s, "an error");
     if (!good) text_printf(why, "%s", s.why);
     *steps = s.steps;
-    *guessed = s.guessed;
+    t->guessed = s.guessed;
+    t->made_again = s.made_again;
     for (size_t k = 0; k < all; k++) regions_free(&s.of[k]);
     for (int k = 0; k < v->s->nvars; k++) history_free(&s.history[k]);
     return good;
@@ -567,11 +575,14 @@ static bool attempt(struct verify *v, const int64_t *size, const int64_t *least,
 bool sym_prove(struct verify *v, const int64_t *size, const int64_t *least, int64_t *steps,
                struct text *why) {
     int64_t most = *steps;
-    for (enum mode mode = EAGER;;) {
-        bool guessed;
-        if (attempt(v, size, least, mode, steps, &guessed, why)) return true;
-        if (mode == CAREFUL || (*steps < 0 && !guessed)) return false;
-        mode = guessed ? BOLD : CAREFUL;
+    for (struct trial t = {.mode = EAGER};;) {
+        if (attempt(v, size, least, &t, steps, why)) return true;
+        bool remakes = t.made_again && !t.remakes;
+        if (!remakes && (t.mode == CAREFUL || (*steps < 0 && !t.guessed))) return false;
+        if (remakes)
+            t.remakes = true;
+        else
+            t.mode = t.guessed ? BOLD : CAREFUL;
         v->errors = 0;
         v->stop = false;
         why->n = 0;

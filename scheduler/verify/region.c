@@ -306,10 +306,12 @@ bool box_inside(const struct sym *s, const struct region *inner, const struct re
 }
 
 /* ---- what is overwritten ---- */
-/* The parts of box g outside w are kept where they can be told. */
-static bool keep_around_box(struct sym *s, struct region g, const struct region *w) {
+/* The parts of box g outside w are kept where they can be told; else *all becomes false, and none
+ * is. */
+static bool keep_around_box(struct sym *s, struct region g, const struct region *w, bool *all) {
     struct region piece[2 * SYM_INDICES];
     int n = 0;
+    *all = false;
     for (int e = 0; e < g.nindices; e++) {
         struct lin end = end_of(&g, e), cut = end_of(w, e);
         if (lin_le(s, &w->o[e], &end) != YES || lin_le(s, &g.o[e], &cut) != YES) return true;
@@ -332,8 +334,22 @@ static bool keep_around_box(struct sym *s, struct region g, const struct region 
             if (!lin_add(&g.n[e], &g.o[e], -1)) return true;
         }
     }
+    *all = true;
     for (int k = 0; k < n; k++)
         if (!region_empty(s, &piece[k]) && !append(s, &piece[k])) return false;
+    return true;
+}
+
+bool regions_remove(struct sym *s, const struct region *w) {
+    struct regions *r = &s->of[w->place];
+    for (int k = r->n - 1; k >= 0; k--) {
+        struct region g = r->at[k];
+        bool all;
+        if (boxes_meet(s, &g, w) == NO) continue;
+        take_out(r, k);
+        if (!keep_around_box(s, g, w, &all)) return false;
+        if (!all) return sym_fail(s, "a part of a box is not known");
+    }
     return true;
 }
 
@@ -575,7 +591,8 @@ void regions_kill(struct sym *s, const struct region *w) {
             bool folded = folds_apart(s, &g, w);
             if (!folded && boxes_meet(s, &g, w) == NO) continue;
             take_out(r, k);
-            if (!folded && !keep_around_box(s, g, w)) return;
+            bool all;
+            if (!folded && !keep_around_box(s, g, w, &all)) return;
         } else {
             if (tiles_apart(s, &g, w) || digits_apart(s, &g, w)) continue;
             take_out(r, k);

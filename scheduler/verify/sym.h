@@ -85,6 +85,8 @@ struct sym {
     struct group_of_places *group; int *group_of; bool *listed;
     int *stamp, stamps;                /* [nplaces + nstmts] in which frame it was put last; frames so far */
     struct region executed[2]; int nexecuted;   /* instances that the issue at hand executes */
+    bool ended[2];                     /* they are the last terms of their sums, which may be made again (remade.c) */
+    bool remakes, made_again;          /* what never goes home may be made again; such instances were executed before */
     struct lin time[SYM_LEVELS], step[SYM_LEVELS]; /* of those, in the recurrences around, the outermost first: the value of its axis, and by number */
     struct history *history;           /* [nvars] of the loop that binds it, from its last inductions */
     int64_t *turn;                     /* [SYM_LOOPS] of each counter the last value before an answer changed that was asked for all; or below its range */
@@ -145,6 +147,7 @@ bool regions_add(struct sym *, const struct region *);                  /* and j
 bool regions_coalesce_place(struct sym *, int place);
 bool regions_coalesce(struct sym *, const struct frame *);
 void regions_kill(struct sym *, const struct region *w);               /* what w's bytes or elements held before */
+bool regions_remove(struct sym *, const struct region *w);             /* box w of boxes, of which all others stay */
 void regions_forget(struct sym *, int place);                          /* all slots */
 bool regions_may_meet(struct sym *, const struct region *, const struct region *);   /* two of a place */
 bool region_is_constant(const struct region *);                          /* no element of the buffer is there */

@@ -253,9 +253,9 @@ static bool integral(double x) {
     return x == floor(x) && fabs(x) <= 0x1p63;
 }
 
+/* Of an integral one. */
 static uint64_t bits_of(double x) {
-    return x < 0 ? (uint64_t)(int64_t)fmax(x, -0x1p63)
-                 : (uint64_t)(x >= 0x1p64 ? UINT64_MAX : (uint64_t)x);
+    return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
 }
 
 static bool bitwise(const char *op, double a, double b, double *out) {

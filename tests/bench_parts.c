@@ -434,6 +434,10 @@ static bool refuse(void *user) {
     return false;
 }
 
+static bool fail_once(void *user) {
+    return ++*(int *)user > 1;
+}
+
 static void turns_alternate(void **state) {
     (void)state;
     int order[64], next = 0;
@@ -448,6 +452,10 @@ static void turns_alternate(void **state) {
     assert_int_equal(order[0], 1);
     list[1].run = refuse;
     assert_false(clock_rounds(list, 2, 3, 1));
+    int tries = 0;
+    list[1] = (struct contender){.run = fail_once, .user = &tries, .seconds = second};
+    assert_false(clock_rounds(list, 2, 3, 1));
+    assert_int_equal(tries, 1);
     double odd[] = {5, 1, 3}, even[] = {4, 1, 3, 2};
     assert_true(clock_median(odd, 3) == 3 && clock_median(even, 4) == 2.5);
 }

@@ -11,6 +11,8 @@ struct finding {
     const char *why;
 };
 
+static const char writes_same[] = "each step writes the same elements of '%s'";
+
 static bool cannot(struct finding *f, const char *fmt, const char *name) {
     f->why = arena_printf(f->arena, fmt, name);
     return false;
@@ -49,7 +51,7 @@ static bool access_apart(struct finding *f, const struct access *a, bool writes,
     if (!own && (varies || (b->size && b->role != ROLE_TEMP)))
         return cannot(f, "a step touches other rows of '%s' than its own", b->name);
     if (writes && !varies && b->role != ROLE_TEMP && b->role != ROLE_STATE)
-        return cannot(f, "each step writes the same elements of '%s'", b->name);
+        return cannot(f, writes_same, b->name);
     return true;
 }
 
@@ -70,9 +72,15 @@ struct touch {
 static void touched(const struct program *p, const struct item *item, int n, int t, bool inside,
                     struct touch *of) {
     for (int k = 0; k < n; k++) {
-        if (item[k].kind == ITEM_RECUR)
-            touched(p, item[k].recur->item, item[k].recur->nitems, t,
-                    inside || item[k].recur->axis == t, of);
+        const struct recur *in = item[k].kind == ITEM_RECUR ? item[k].recur : NULL;
+        for (int q = 0; in && q < in->nstates; q++) {
+            if (!inside) of[in->state[q].from].outside++;
+            if (in->state[q].to >= 0) {
+                struct touch *end = &of[in->state[q].to];
+                ++*(inside ? &end->inside : &end->outside);
+            }
+        }
+        if (in) touched(p, in->item, in->nitems, t, inside || in->axis == t, of);
         if (item[k].kind != ITEM_STMT) continue;
         const struct stmt *s = &p->stmt[item[k].stmt];
         for (int r = -1; r < s->nreads; r++) {
@@ -85,12 +93,22 @@ static void touched(const struct program *p, const struct item *item, int n, int
     }
 }
 
+/* A recurrence inside a step may end in temporaries and states alone. */
+static bool ends_apart(struct finding *f, const struct recur *r) {
+    for (int k = 0; k < r->nstates; k++) {
+        int to = r->state[k].to;
+        const struct buffer *b = to >= 0 ? &f->p->buffer[to] : NULL;
+        if (b && b->role != ROLE_TEMP && b->role != ROLE_STATE)
+            return cannot(f, writes_same, b->name);
+    }
+    return true;
+}
+
 static bool body_apart(struct finding *f, const struct item *item, int n, int t) {
     for (int k = 0; k < n; k++) {
         if (item[k].kind == ITEM_CALL) return cannot(f, "'%s' is opaque", item[k].call->function);
-        if (item[k].kind == ITEM_RECUR &&
-            !body_apart(f, item[k].recur->item, item[k].recur->nitems, t))
-            return false;
+        const struct recur *r = item[k].kind == ITEM_RECUR ? item[k].recur : NULL;
+        if (r && (!ends_apart(f, r) || !body_apart(f, r->item, r->nitems, t))) return false;
         if (item[k].kind == ITEM_STMT && !steps_apart(f, &f->p->stmt[item[k].stmt], t))
             return false;
     }
@@ -119,7 +137,19 @@ bool stream_pair(const struct program *p, int from, int to) {
     return same;
 }
 
+/* Do states of other recurrences than those of an open length begin in the buffer? */
+static bool begins_in(const struct program *p, const struct item *item, int n, int buffer) {
+    for (int k = 0; k < n; k++) {
+        const struct recur *r = item[k].kind == ITEM_RECUR ? item[k].recur : NULL;
+        for (int q = 0; r && !p->axis[r->axis].size && q < r->nstates; q++)
+            if (r->state[q].from == buffer) return true;
+        if (r && begins_in(p, r->item, r->nitems, buffer)) return true;
+    }
+    return false;
+}
+
 static bool reads(const struct program *p, int buffer) {
+    if (begins_in(p, p->item, p->nitems, buffer)) return true;
     for (int s = 0; s < p->nstmts; s++)
         for (int r = 0; r < p->stmt[s].nreads; r++)
             if (p->stmt[s].read[r].buffer == buffer) return true;

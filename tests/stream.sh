@@ -107,6 +107,10 @@ refused "a step touches other rows of 'x' than its own" '  recur t: T state h: f
 refused "a step touches other rows of 'x' than its own" '  recur t: T state h: f32[4] from a to b { axes i: 4\n h'"'"'[i] = h[i] + x[t-1,i else 0]\n y[t,i] = h[i]\n }\n'
 refused "'a' is read besides" '  axes j: 4\n temp s: f32[4]\n s[j] = a[j]\n  recur t: T state h: f32[4] from a to b { axes i: 4\n h'"'"'[i] = h[i] + x[t,i]\n y[t,i] = h[i] + s[i]\n }\n'
 refused "the state 'h' does not begin in an input and end in an output" '  recur t: T state h: f32[4] from a { axes i: 4\n h'"'"'[i] = h[i] + x[t,i]\n y[t,i] = h[i]\n }\n  axes j: 4\n  b[j] = a[j]\n'
+# the ends of recurrences inside a step count as what it reads and writes
+refused "'z' goes from step to step and is no state" '  axes j: 4\n temp z: f32[4]\n z[j] = 0\n recur t: T state h: f32[4] from a to b { recur u: 2 state g: f32[4] from z to z { axes k: 4\n g'"'"'[k] = g[k] + x[t,k]\n }\n axes i: 4\n h'"'"'[i] = h[i]\n y[t,i] = z[i]\n }\n'
+refused "'a' is read besides" '  recur t: T state h: f32[4] from a to b { temp z: f32[4]\n recur u: 2 state g: f32[4] from a to z { axes k: 4\n g'"'"'[k] = g[k] + x[t,k]\n }\n axes i: 4\n h'"'"'[i] = z[i]\n y[t,i] = h[i]\n }\n'
+refused "each step writes the same elements of 'c'" '  inout c: f32[4]\n recur t: T state h: f32[4] from a to b { recur u: 2 state g: f32[4] from h to c { axes k: 4\n g'"'"'[k] = g[k] + x[t,k]\n }\n axes i: 4\n h'"'"'[i] = h[i]\n y[t,i] = h[i]\n }\n'
 stream '  recur t: T state h: f32[4] from a to b { axes i: 4\n h'"'"'[i] = h[i] + x[t,i]\n y[t,i] = h[i]\n }\n'
 check "steps are timed" says "^steps       300: median .* us, 99.9 % at most .* us, worst .* us" run "$work/k.isam" -m cpu-scalar --steps 300
 check "a step of four rows" says "^steps       3: " run "$work/k.isam" -m cpu-scalar --steps 3 --size T=4

@@ -9,25 +9,23 @@ struct forward {
     int axis[MAX_AXES];         /* axis of `from` -> axis of `to` */
 };
 
-static bool recur_touches(const struct recur *r, int buffer) {
-    for (int s = 0; s < r->nstates; s++)
-        if (r->state[s].current == buffer || r->state[s].next == buffer ||
-            r->state[s].from == buffer || r->state[s].to == buffer)
-            return true;
-    return false;
+static bool items_hold(const struct item *item, int n, int buffer) {
+    bool held = false;
+    for (int i = 0; i < n && !held; i++) {
+        const struct recur *r = item[i].kind == ITEM_RECUR ? item[i].recur : NULL;
+        const struct call *c = item[i].kind == ITEM_CALL ? item[i].call : NULL;
+        for (int s = 0; r && s < r->nstates; s++)
+            held |= r->state[s].current == buffer || r->state[s].next == buffer ||
+                    r->state[s].from == buffer || r->state[s].to == buffer;
+        for (int k = 0; c && k < c->nreads; k++) held |= c->read[k] == buffer;
+        for (int k = 0; c && k < c->nwrites; k++) held |= c->write[k] == buffer;
+        held = held || (r && items_hold(r->item, r->nitems, buffer));
+    }
+    return held;
 }
 
 bool program_held(const struct program *p, int buffer) {
-    for (int i = 0; i < p->nitems; i++) {
-        const struct item *x = &p->item[i];
-        if (x->kind == ITEM_RECUR && recur_touches(x->recur, buffer)) return true;
-        if (x->kind != ITEM_CALL) continue;
-        for (int r = 0; r < x->call->nreads; r++)
-            if (x->call->read[r] == buffer) return true;
-        for (int w = 0; w < x->call->nwrites; w++)
-            if (x->call->write[w] == buffer) return true;
-    }
-    return false;
+    return items_hold(p->item, p->nitems, buffer);
 }
 
 int program_item(const struct program *p, int stmt) {

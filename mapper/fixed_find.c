@@ -218,7 +218,7 @@ static bool find_sums(const struct program *p, const void *const *data, struct r
     int dim = x->channel < 0 ? -1 : dim_of(p, sums, x->channel), products = 0;
     x->init = -1;
     if ((x->channel >= 0 && dim < 0) || reads_of(p, sums->buffer) != 1 ||
-        (dim >= 0 && p->buffer[sums->buffer].extent[dim] != x->n))
+        program_held(p, sums->buffer) || (dim >= 0 && p->buffer[sums->buffer].extent[dim] != x->n))
         return false;
     for (int k = 0; k < p->nstmts; k++) {
         if (p->stmt[k].dst.buffer != sums->buffer) continue;

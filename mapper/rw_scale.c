@@ -49,7 +49,7 @@ static bool steady_tree(const struct program *p, const bool *steady, const struc
 static bool find_sum(const struct program *p, int stmt, int buffer, struct scaling *x) {
     int reads = 0;
     x->init = x->of = -1;
-    if (p->buffer[buffer].role != ROLE_TEMP) return false;
+    if (p->buffer[buffer].role != ROLE_TEMP || program_held(p, buffer)) return false;
     for (int s = 0; s < p->nstmts; s++) {
         const struct stmt *st = &p->stmt[s];
         for (int r = 0; r < st->nreads; r++) reads += st->read[r].buffer == buffer;

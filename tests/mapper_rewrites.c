@@ -611,6 +611,29 @@ static struct program *broken(const struct program *p, const struct program *q, 
     return b;
 }
 
+/* What is proved are the statements that changed: what stands before and behind them may be
+ * anything, a recurrence too. */
+static void test_others_stay(void **state) {
+    static const char *const last[] = {"y[i] = a[i] + b[i]", "y[i] = b[i] + a[i]",
+                                       "y[i] = b[i] - a[i]"};
+    struct program *p[3];
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        struct text t = {0};
+        text_printf(&t,
+                    "kernel p() { in X: f32[7,12] in h0: f32[12] out hT: f32[12] out y: f32[12]\n"
+                    "  temp a: f32[12] temp b: f32[12] axes i: 12\n  a[i] = X[0,i]\n"
+                    "  recur t: 7 state h: f32[12] from h0 to hT { axes j: 12\n"
+                    "  h'[j] = h[j] + X[t,j] }\n  b[i] = hT[i] * 2.0\n  %s\n}\n",
+                    last[k]);
+        p[k] = help_program("p", t.at);
+        text_free(&t);
+    }
+    assert_true(rewrite_prove(named("narrow-sum"), p[0], p[1], NULL));
+    assert_false(rewrite_prove(named("narrow-sum"), p[0], p[2], NULL));
+    for (int k = 0; k < 3; k++) program_free(p[k]);
+}
+
 static void test_broken(void **state) {
     struct machine *m = help_machine(TYPES);
     struct needles *needles = needles_open(m);
@@ -645,6 +668,7 @@ static void test_broken(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_applied), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_ranges), cmocka_unit_test(test_broken)};
+        cmocka_unit_test(test_ranges), cmocka_unit_test(test_others_stay),
+        cmocka_unit_test(test_broken)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,6 +190,10 @@ static void refuses_attention(void **state) {
                     "queries, keys and values do not fit each other");
     several_refused("Attention", apart, "q,k,v,,p", NULL, "a past of keys alone");
     several_refused("Attention", apart, "q,k,v,,p,l", NULL, "the past has 4 keys, but 2 values");
+    several_refused("Attention", apart, "q,k,v", "left_window_size:2",
+                    "windows without 'is_causal'");
+    several_refused("Attention", apart, "q,k,v", "right_window_size:0",
+                    "windows without 'is_causal'");
 }
 
 static void refuses_graphs(void **state) {
@@ -423,18 +427,12 @@ static void external_data(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_operators),
-        cmocka_unit_test(refuses_trees),
-        cmocka_unit_test(reads_long_lists),
-        cmocka_unit_test(refuses_values),
-        cmocka_unit_test(refuses_two_inputs),
-        cmocka_unit_test(refuses_attention),
-        cmocka_unit_test(refuses_graphs),
-        cmocka_unit_test(counts_missing_operators),
-        cmocka_unit_test(refuses_tensors),
-        cmocka_unit_test(refuses_bytes),
-        cmocka_unit_test(dims_must_fit),
-        cmocka_unit_test(external_data),
+        cmocka_unit_test(refuses_operators),  cmocka_unit_test(refuses_trees),
+        cmocka_unit_test(reads_long_lists),   cmocka_unit_test(refuses_values),
+        cmocka_unit_test(refuses_two_inputs), cmocka_unit_test(refuses_attention),
+        cmocka_unit_test(refuses_graphs),     cmocka_unit_test(counts_missing_operators),
+        cmocka_unit_test(refuses_tensors),    cmocka_unit_test(refuses_bytes),
+        cmocka_unit_test(dims_must_fit),      cmocka_unit_test(external_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

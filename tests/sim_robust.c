@@ -104,8 +104,44 @@ static void host_and_device(void **state) {
     survives(SOURCE_DIR "/tests/data/schedules/sim/host_device.sched");
 }
 
+/* Whatever a statement of the host reads or writes has a home, or the simulation fails. */
+static void no_home(void **state) {
+    const char *path = SOURCE_DIR "/tests/data/schedules/sim/host_device.sched";
+    struct arena arena;
+    struct diags d;
+    int tried = 0;
+    (void)state;
+    arena_init(&arena);
+    diags_init(&d);
+    char *text = help_read(&arena, path);
+    struct machine *m = help_machine(text);
+    struct schedule *s = help_parse(m, path, text, &d);
+    assert_non_null(s);
+    void **data = sim_data(s->program, 1);
+    for (int k = 0; k < s->nplaces; k++) {
+        struct sim_result r;
+        struct sim_options options = {.trusted = true};
+        if (s->place[k].keep == KEEP_LOCAL || schedule_home(s, s->place[k].buffer) != k) continue;
+        enum keep kept = s->place[k].keep;
+        s->place[k].keep = KEEP_LOCAL;
+        if (schedule_home(s, s->place[k].buffer) < 0) {
+            assert_false(sim_run(s, data, &options, &r, &d));
+            sim_result_free(&r);
+            tried++;
+        }
+        s->place[k].keep = kept;
+    }
+    assert_true(tried > 0 && d.errors == tried);
+    sim_data_free(s->program, data);
+    schedule_free(s);
+    machine_free(m);
+    diags_free(&d);
+    arena_free(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(edge), cmocka_unit_test(parallel),
-                                       cmocka_unit_test(host_and_device)};
+                                       cmocka_unit_test(host_and_device),
+                                       cmocka_unit_test(no_home)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -380,21 +380,27 @@ static void share_phases(struct equal *x, struct stretch v, struct stretch w) {
 
 /* ---- what temporaries can hold when the stretch begins ---- */
 
+/* A statement of no recurrence, opened or not. */
+static bool stands_alone(const struct program *p, const struct item *item) {
+    return item->kind == ITEM_STMT && !p->stmt[item->stmt].scope;
+}
+
 static void initial_range(struct equal *x, const struct program *p, int from, int buffer,
                           int content) {
     struct side *s = &x->side[0], keep = *s;
     int64_t **row;
     if (p->buffer[buffer].role != ROLE_TEMP || type_is_float(p->buffer[buffer].type)) return;
     for (int i = 0; i < from; i++)
-        if (p->item[i].kind != ITEM_STMT && item_touches(p, &p->item[i], buffer)) return;
+        if (!stands_alone(p, &p->item[i]) && item_touches(p, &p->item[i], buffer)) return;
     int last = from;
     while (last > 0 && !(p->item[last - 1].kind == ITEM_STMT &&
                          p->stmt[p->item[last - 1].stmt].dst.buffer == buffer))
         last--;
     int first = last;
-    while (first > 0 && p->item[first - 1].kind == ITEM_STMT) first--;
+    while (first > 0 && stands_alone(p, &p->item[first - 1])) first--;
     if (last == first || !side_open(x, s, p, (struct items){first, last})) {
         *s = keep;
+        retry(x);
         return;
     }
     x->shallow = buffer + 1;

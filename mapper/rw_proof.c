@@ -95,13 +95,13 @@ static void find_window(struct arena *arena, struct both *x) {
     x->w = (struct window){from, {n, m}};
 }
 
-/* Statements before that fill what the changed ones read of temporaries belong to the window too.
- */
+/* Statements before that fill what the changed ones read of temporaries belong to the window too,
+ * but for those of an opened recurrence and before it: what these fill counts as any values. */
 static void reach_writers(struct both *x) {
     const struct program *p = x->p[0];
     for (int at = x->w.from; at-- > 0;) {
         const struct item *item = &p->item[at];
-        if (item->kind != ITEM_STMT) return;
+        if (item->kind != ITEM_STMT || p->stmt[item->stmt].scope) return;
         int b = p->stmt[item->stmt].dst.buffer;
         if (p->buffer[b].role == ROLE_TEMP &&
             items_touch(p, p->item + x->w.from, x->w.to[0] - x->w.from, b))

@@ -227,6 +227,44 @@ static void carry_close(struct function *f, struct carried *c) {
 }
 
 /* ---- loops ---- */
+/* The loop is over steps of a sum whose other loops inside are unrolled too. */
+static bool is_summed(const struct program *p, const struct loop_node *l, int axis) {
+    for (int i = 0; i < l->nbody; i++) {
+        const struct node *n = &l->body[i];
+        if (n->kind == NODE_LOOP && n->loop->kind == LOOP_UNROLLED && is_summed(p, n->loop, axis))
+            return true;
+        const struct stmt *s =
+            n->kind == NODE_ISSUE && n->issue->stmt >= 0 ? &p->stmt[n->issue->stmt] : NULL;
+        if (s && (s->axes >> axis & 1) && !access_varies(p, &s->dst, axis)) return true;
+    }
+    return false;
+}
+
+/* Turns of a loop that are walked one behind the other: to count and to jump takes a processor as
+ * long as some instructions do. Of few cycles, the same for all turns, and not of steps of a sum,
+ * which keep to their registers. */
+static int64_t turns_at_once(const struct function *f, const struct loop_node *l, struct lv lo,
+                             struct lv hi) {
+    enum { MOST = 4, FEW_CYCLES = 8 };
+    static const struct program none;
+    int64_t from, to, n = MOST;
+    double cycles = 0;
+    if (l->kind != LOOP_SEQUENTIAL || !lv_constant(lo, &from) || !lv_constant(hi, &to) ||
+        to <= from || (to - from) % l->step ||
+        (l->axis >= 0 && is_summed(f->cpu->schedule->program, l, l->axis)))
+        return 1;
+    for (int i = 0; i < l->nbody; i++) {
+        double interval;
+        if (l->body[i].kind != NODE_ISSUE) return 1;
+        instr_times(f->cpu->machine, &f->cpu->machine->instr[l->body[i].issue->instr], &none, NULL,
+                    NULL, &interval, NULL);
+        cycles += interval;
+    }
+    int64_t trips = (to - from) / l->step;
+    while (n > 1 && (trips % n || trips < 2 * n)) n--; /* it stays a loop */
+    return cycles > FEW_CYCLES ? 1 : n;
+}
+
 static void walk_frame(struct function *f, const struct loop_node *l, struct lv lo, struct lv hi) {
     struct carried c = carry_open(f);
     struct frame r;
@@ -244,10 +282,16 @@ static void walk_frame(struct function *f, const struct loop_node *l, struct lv 
     carry_pass(f, &c, value, false, 0);
     int64_t first;
     f->grid[l->var] = lv_constant(lo, &first) && first % l->step == 0 ? l->step : 0;
-    f->var[l->var] = frame_open(f, &r, lo, hi, l->step, n, value);
+    int64_t turns = turns_at_once(f, l, lo, hi);
+    struct lv at = frame_open(f, &r, lo, hi, l->step * turns, n, value);
+    f->var[l->var] = at;
     if (!r.never) {
         if (!r.once) carry_pass(f, &c, r.phi, true, f->nlevels - 1);
         walk(f, l->body, l->nbody);
+        for (int64_t k = 1; k < turns; k++) {
+            f->var[l->var] = lv_op(f, SX_ADD, at, lv_const(f, k * l->step));
+            walk(f, l->body, l->nbody);
+        }
         carry_pass(f, &c, value, false, 0);
     }
     bool blocks = !r.never && !r.once;
@@ -259,19 +303,6 @@ static void walk_frame(struct function *f, const struct loop_node *l, struct lv 
     f->var[l->var].v = NULL;
     free(value);
     carry_close(f, &c);
-}
-
-/* The loop is over steps of a sum whose other loops inside are unrolled too. */
-static bool is_summed(const struct program *p, const struct loop_node *l, int axis) {
-    for (int i = 0; i < l->nbody; i++) {
-        const struct node *n = &l->body[i];
-        if (n->kind == NODE_LOOP && n->loop->kind == LOOP_UNROLLED && is_summed(p, n->loop, axis))
-            return true;
-        const struct stmt *s =
-            n->kind == NODE_ISSUE && n->issue->stmt >= 0 ? &p->stmt[n->issue->stmt] : NULL;
-        if (s && (s->axes >> axis & 1) && !access_varies(p, &s->dst, axis)) return true;
-    }
-    return false;
 }
 
 /* What two steps of a sum read alike, as windows that overlap do, the compiler would keep in

@@ -228,7 +228,8 @@ bool dynamic_quantise(struct import *im, struct tensor *x, struct tensor *y, str
     emit_statement(im, "%s min= %s", l, e);
     emit_statement(im, "%s = 0", h);
     emit_statement(im, "%s max= %s", h, e);
-    emit_statement(im, "%s = (%s - %s) / 255", s, h, l);
+    /* what is all zeros has steps of one, as in ONNX Runtime; they multiply nothing but zeros */
+    emit_statement(im, "%s = select(%s == %s, 1, (%s - %s) / 255)", s, h, l, h, l);
     emit_statement(im, "%s = u8(clip(round(0 - %s / %s), 0, 255))", z, l, s);
     emit_statement(im, "%s = u8(clip(round(%s / %s) + f32(%s), 0, 255))",
                    tensor_element(im, y, index), e, s, z);

@@ -466,3 +466,6 @@ case('nan_number_max', [h.make_node('Max', ['l', 'x'], ['y'])], {'x': x}, {'l': 
 x = fl(9, 5)
 x[1, 2] = x[7, 0] = np.nan
 ml('ml_trees_one_class_each', 'TreeEnsembleClassifier', x, both, classlabels_int64s=[4, 2, 9, 5], post_transform='SOFTMAX', **trees([2, 7, 3, 2, 5, 1, 2, 0], 5, 4, 'class', any_one=True))
+
+# Nothing but zeros has steps of one.
+case('dynamic_quantize_zeros', [h.make_node('DynamicQuantizeLinear', ['x'], ['y', 's', 'z'])], {'x': np.zeros((2, 3), np.float32)}, {}, {'y': T.UINT8, 's': T.FLOAT, 'z': T.UINT8})

@@ -358,8 +358,11 @@ static bool transfers(const struct search *s, const struct plan *p, const struct
     return nest_begins_at_home(s->w, n, o);
 }
 
+/* Moves that ask for what lies ahead are the group's choice, which knows how far (group_ahead.c).
+ */
 static bool moved_by(struct search *s, const struct plan *p, int i, bool fill, int move) {
     const struct task *t = search_task(s);
+    if (s->moves->at[move].ahead >= 0) return false;
     const struct opnd *o = &t->op[i];
     const struct access *acc = fill ? main_access(s, o) : &s->w->p->stmt[t->stmt].dst;
     return copy_price(s->w, s->moves, p, t, o, acc, fill, p->hold[i].depth, move + 1).in ==

@@ -500,7 +500,7 @@ static double rows_price(const struct needles *all, const struct needle *n, cons
 }
 
 /* What a device moves of a copy by axes beyond the tensor itself: each element as often as the copy
- * has it, in whole tiles. */
+ * has it, in whole tiles. What nobody waits for passes beside the issues. */
 static double moves_price(const struct needles *all, const struct needle *n,
                           const struct program *p, const struct mapping *m, int o,
                           double elements) {
@@ -513,8 +513,9 @@ static double moves_price(const struct needles *all, const struct needle *n,
             elements *= axis_executed(&n->axis[x], (int64_t)extent) / extent;
     }
     if (elements <= own || isinf(each)) return 0;
+    double beside = made_on_the_way(p, a) ? 0 : m->cost;
     return reference_cycles(all->machine, all->machine->instr[n->instr].unit,
-                            each * (elements - own));
+                            fmax(0, each * (elements - own) - beside));
 }
 
 /* What is made once counts little beside a run, and less beside one step of many. */
@@ -548,7 +549,7 @@ static void copies_price(const struct needles *all, const struct needle *n, cons
                                                        : cycles * all->machine->copies_hidden;
         m->copies += cycles - hidden;
         m->hidden += hidden;
-        if (device && windows && made && waits && o != n->dst)
+        if (device && windows && waits && o != n->dst)
             m->copies += moves_price(all, n, p, m, o, elements);
     }
 }

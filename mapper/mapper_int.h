@@ -100,6 +100,8 @@ const struct needle *needle_of(const struct needles *, int instr); /* NULL: none
 const struct program *needle_sized(const struct needles *, const struct needle *,
                                    const int64_t *size);
 double needle_issue_cost(const struct machine *, const struct needle *, const int64_t *size);
+/* Cycles for each point of an issue whose axes are as long as they may be (64 at most). */
+double needle_point_cost(const struct machine *, const struct needle *);
 
 /* Can a copy of a buffer of this type be in one of the operand's memories? `broadcast` has bit d
  * for the needle buffer's dimensions, counted from the last, along which one element is repeated.

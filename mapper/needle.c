@@ -315,8 +315,6 @@ double needle_issue_cost(const struct machine *m, const struct needle *n, const 
     return (overhead + interval) / width;
 }
 
-/* ---- moves between the home and other memories ---- */
-
 static void largest_sizes(const struct needle *n, int64_t *size) {
     memcpy(size, n->size, sizeof n->size);
     for (int a = 0; a < n->naxes; a++) {
@@ -328,6 +326,20 @@ static void largest_sizes(const struct needle *n, int64_t *size) {
         size[i] = n->axis[a].lo - beside + (steps > 0 ? steps * n->axis[a].step : 0);
     }
 }
+
+double needle_point_cost(const struct machine *m, const struct needle *n) {
+    int64_t size[MAX_RANGED];
+    double points = 1;
+    largest_sizes(n, size);
+    for (int a = 0; a < n->naxes; a++) {
+        int i = n->axis[a].ranged;
+        points *=
+            (double)(i < 0 ? n->axis[a].hi : size[i] + n->program->axis[a].extent - n->size[i]);
+    }
+    return needle_issue_cost(m, n, size) / points;
+}
+
+/* ---- moves between the home and other memories ---- */
 
 /* Cycles for one byte of the destination. */
 static double move_cost(const struct machine *m, const struct needle *n) {

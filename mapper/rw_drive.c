@@ -82,9 +82,16 @@ static bool target(const struct driver *d, const struct needle *n) {
     return needle_product(n, &t);
 }
 
-static double least_waste(const struct search *s, int first) {
+/* Of the mappings of the statement from `first` on: how many times longer than in issues that are
+ * full. Axes of fixed extent are padded; short issues of a range may take as long as long ones. */
+static double least_waste(const struct search *s, const struct program *p, int first) {
     double waste = INFINITY;
-    for (int i = first; i < s->nmappings; i++) waste = fmin(waste, s->mapping[i].waste);
+    for (int i = first; i < s->nmappings; i++) {
+        const struct mapping *m = &s->mapping[i];
+        double full = needle_point_cost(s->needles->machine, needle_of(s->needles, m->instr)) *
+                      rw_points(p, p->stmt[m->stmt].axes);
+        waste = fmin(waste, full > 0 ? m->cost / full : m->waste);
+    }
     return waste;
 }
 
@@ -92,7 +99,7 @@ static double least_waste(const struct search *s, int first) {
  * operands vary with stands in the way. */
 static void note_waste(struct search *s, const struct needle *n, const struct site *site,
                        int first) {
-    if (s->nmappings == first || least_waste(s, first) < half_empty) return;
+    if (s->nmappings == first || least_waste(s, site->program, first) < half_empty) return;
     const struct program *p = site->program;
     uint64_t all = rw_access_axes(p, &site->s->dst);
     for (int r = 0; r < site->s->nreads; r++) all &= rw_access_axes(p, &site->s->read[r]);
@@ -229,9 +236,9 @@ static bool asks_residual(const struct failure *f) {
 }
 
 /* What maps already asks only for what fills the instruction better. */
-static void keep_wasteful(struct search *s) {
+static void keep_wasteful(struct search *s, const struct program *p) {
     int kept = 0;
-    bool half = least_waste(s, 0) >= half_empty;
+    bool half = least_waste(s, p, 0) >= half_empty;
     for (int i = 0; i < s->nfailures; i++)
         if ((half && s->failure[i].kind == FAILURE_EXTRA_COLUMN) || asks_residual(&s->failure[i]))
             s->failure[kept++] = s->failure[i];
@@ -455,7 +462,7 @@ void drive_stmt(struct driver *d, const struct program *p, int stmt) {
     for (int i = 0; i < v.n; i++) {
         bool goal;
         struct search s = look(&v, &v.at[i], &goal);
-        if (goal && d->unmapped_only) keep_wasteful(&s);
+        if (goal && d->unmapped_only) keep_wasteful(&s, v.at[i].program);
         if (goal && i > 0)
             keep(&v, &v.at[i], &s);
         else if (v.at[i].depth < MAX_DERIVATION)

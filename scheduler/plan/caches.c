@@ -219,6 +219,18 @@ static struct refilled missed_lines(const struct work *w, const struct memory *m
     return sum;
 }
 
+/* Share of the lines that are fetched ahead and find, with those that one step of the sums reads,
+ * no room in their sets: they come once more when they are read. */
+static double lost_ahead(const struct work *w, const struct memory *mem, const struct plan *p,
+                         const struct task *t, const struct access *acc) {
+    struct footprint f;
+    int last = p->nloops;
+    while (last > 0 && !(t->reductions >> p->loop[last - 1].axis & 1)) last--;
+    if (mem->streams <= 0 || !last || !access_varies(w->p, acc, p->loop[last - 1].axis)) return 0;
+    footprint(w, mem, p, t, acc, last, &f);
+    return crowded(mem, &f.rows, f.lines / f.rows.total, mem->line > 0 ? (double)mem->line : 64);
+}
+
 /* Of so many lines that come anyhow; the caller's cache holds what is touched inside depth d. */
 static struct refilled crowded_out(const struct work *w, const struct memory *mem,
                                    const struct plan *p, const struct task *t,
@@ -317,8 +329,9 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         double elements = plan_traffic(w, p, t, acc, at), n = elements * f.ratio,
                runs = elements * fmax(f.runs, apart);
         struct refilled missed = crowded_out(w, mem, p, t, acc, d, n);
-        n += missed.lines;
-        runs += missed.runs;
+        double ahead = r < 0 ? 0 : lost_ahead(w, mem, p, t, acc) * n;
+        n += missed.lines + ahead;
+        runs += missed.runs + ahead;
         double part = instance_part(w, memory, p, t, s, acc, at);
         sum.lines += n * (r < 0 ? 1 + mem->writeback : 1) * part;
         sum.runs += runs * part;

@@ -5,7 +5,6 @@
 #include "onnx/onnx_int.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,12 +164,11 @@ bool attribute_string(struct import *im, const char *name, const char **out) {
 bool attribute_ints(struct import *im, const char *name, const int64_t **out, int *n) {
     static const int64_t none[1];
     const Onnx__AttributeProto *a = attribute_find(im, name);
-    *out = NULL;
-    *n = 0;
+    *out = NULL, *n = 0;
     if (!a) return true;
     if (a->n_floats || a->has_i || a->has_f || a->has_s || a->t)
         return node_fail(im, "the attribute '%s' is not a list of integers", name);
-    if (a->n_ints > INT_MAX / 4)
+    if (a->n_ints > INT32_MAX / 4)
         return node_fail(im, "the attribute '%s' has %zu entries: too many", name, a->n_ints);
     *n = (int)a->n_ints;
     *out = a->n_ints ? a->ints : none;

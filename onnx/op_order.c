@@ -12,6 +12,10 @@
  * than what is quadratic. */
 enum { LONG_AXIS = 256 };
 
+/* Where so many times the results are all elements, these are ranked; else it takes less to insert
+ * them into a list of the results. */
+enum { RANKED = 8 };
+
 /* Lists side by side, and their elements. */
 enum { MOST_LANES = 16, SIDE_BY_SIDE = 256 };
 
@@ -104,6 +108,66 @@ bool op_hardmax(struct import *im) {
     return true;
 }
 
+/* ---- running sums and products ---- */
+
+struct running {
+    int axis;
+    bool exclusive, reverse, product;
+};
+
+/* Every sum by itself: quadratic, but the sums need no order. */
+static void sums_apart(struct import *im, const struct running *r, struct tensor *x,
+                       struct tensor *sum, const char *const *index) {
+    const char *from[MAX_DIMS];
+    memcpy(from, index, sizeof from);
+    from[r->axis] = axis_for(im, "j", x->extent[r->axis]);
+    emit_statement(im, "%s = %d", tensor_element(im, sum, index), r->product);
+    emit_statement(im, "%s %c= %s where %s %s %s", tensor_element(im, sum, index),
+                   r->product ? '*' : '+', sum_widen(im, x->type, tensor_element(im, x, from)),
+                   from[r->axis],
+                   r->reverse     ? r->exclusive ? ">" : ">="
+                   : r->exclusive ? "<"
+                                  : "<=",
+                   index[r->axis]);
+}
+
+/* Each sum from the one before. */
+static bool sums_in_order(struct import *im, const struct running *r, struct tensor *x,
+                          struct tensor *sum, const char *const *index) {
+    int64_t extent[MAX_DIMS];
+    const char *here[MAX_DIMS], *now[MAX_DIMS], *t = name_unique(im, "t");
+    memcpy(extent, x->extent, sizeof extent);
+    memcpy(here, index, sizeof here);
+    memcpy(now, index, sizeof now);
+    extent[r->axis] = 1;
+    here[r->axis] = "0";
+    now[r->axis] = t;
+    struct tensor *start = tensor_temporary(im, sum->buffer, "start", sum->type, x->ndims, extent);
+    if (!start) return false;
+    struct tensor state = {
+        .buffer = name_unique(im, "so_far"), .ndims = x->ndims, .declared = true};
+    const char *before = tensor_element(im, &state, here);
+    emit_statement(im, "%s = %d", tensor_element(im, start, here), r->product);
+    emit_statement(im, "recur %s: %" PRId64 "%s  state %s: %s%s from %s {", t, x->extent[r->axis],
+                   r->reverse ? " reverse" : "", state.buffer, type_name(sum->type),
+                   shape_text(im->arena, x->ndims, extent), start->buffer);
+    if (r->exclusive) emit_statement(im, "  %s = %s", tensor_element(im, sum, now), before);
+    state.buffer = arena_printf(im->arena, "%s'", state.buffer);
+    const char *after = tensor_element(im, &state, here);
+    emit_statement(im, "  %s = %s %c %s", after, before, r->product ? '*' : '+',
+                   sum_widen(im, x->type, tensor_element(im, x, now)));
+    if (!r->exclusive) emit_statement(im, "  %s = %s", tensor_element(im, sum, now), after);
+    emit_statement(im, "}");
+    return true;
+}
+
+static bool sums_along(struct import *im, const struct running *r, struct tensor *x,
+                       struct tensor *sum, const char *const *index) {
+    if (x->extent[r->axis] >= LONG_AXIS) return sums_in_order(im, r, x, sum, index);
+    sums_apart(im, r, x, sum, index);
+    return true;
+}
+
 /* ---- the k greatest ---- */
 
 /* Which elements stand first: equal ones in the order of their indices; a NaN is above all numbers.
@@ -126,24 +190,73 @@ static const char *stands_before(struct import *im, const struct ranking *r, con
                         y, x, y, i, j, high, high, low, low, i, j);
 }
 
+/* An element among others along the axis: the texts of both, and of their places. */
+struct pair {
+    const char *here, *other, *i, *j;
+};
+
+/* Adds to the rank how many elements stand before this one, as long as it is no NaN: a NaN is not
+ * less than it, so it counts where the greatest come first. Before its place equal ones count. */
+static void count_before(struct import *im, const struct ranking *r, const struct pair *x,
+                         const char *rank) {
+    for (int behind = 0; behind < 2; behind++)
+        emit_statement(im, "%s += select(%s %s %s, %d, %d) where %s %s %s", rank, x->other,
+                       r->largest ^ behind ? "<" : "<=", x->here, !r->largest, r->largest, x->j,
+                       behind ? ">" : "<", x->i);
+}
+
+/* The rank of a NaN: of those before it, and where the least come first of all numbers. NULL after
+ * reporting. */
+static const char *rank_of_nan(struct import *im, const struct ranking *r, const struct tensor *x,
+                               const char *here, const char *const *index) {
+    const char *name = x->buffer, *all[MAX_DIMS];
+    int64_t extent[MAX_DIMS];
+    struct running before = {.axis = r->axis, .exclusive = true};
+    struct tensor *is = tensor_temporary(im, name, "is_nan", TYPE_I32, x->ndims, x->extent);
+    struct tensor *nans = tensor_temporary(im, name, "nans", TYPE_I32, x->ndims, x->extent);
+    if (!is || !nans) return NULL;
+    emit_statement(im, "%s = i32(%s != %s)", tensor_element(im, is, index), here, here);
+    if (!sums_along(im, &before, is, nans, index)) return NULL;
+    const char *rank = tensor_element(im, nans, index);
+    if (r->largest) return rank;
+    memcpy(extent, x->extent, sizeof extent);
+    memcpy(all, index, sizeof all);
+    extent[r->axis] = 1;
+    all[r->axis] = "0";
+    struct tensor *n = tensor_temporary(im, name, "numbers", TYPE_I32, x->ndims, extent);
+    if (!n) return NULL;
+    const char *numbers = tensor_element(im, n, all);
+    emit_statement(im, "%s = 0", numbers);
+    emit_statement(im, "%s += i32(%s == %s)", numbers, here, here);
+    return arena_printf(im->arena, "%s + %s", rank, numbers);
+}
+
 /* The rank of each element is the number of those before it; the k-th result is the element of rank
  * k. */
 static bool top_by_ranks(struct import *im, const struct ranking *r, struct tensor *x,
                          struct tensor *value, struct tensor *place) {
     const char *index[MAX_DIMS], *other[MAX_DIMS], *to[MAX_DIMS];
+    struct tensor *count =
+        tensor_temporary(im, value->buffer, "count", TYPE_I32, x->ndims, x->extent);
     struct tensor *rank =
         tensor_temporary(im, value->buffer, "rank", TYPE_I32, x->ndims, x->extent);
-    if (!rank) return false;
+    if (!count || !rank) return false;
     axes_for(im, x->ndims, x->extent, index);
     memcpy(other, index, sizeof other);
     memcpy(to, index, sizeof to);
     other[r->axis] = axis_for(im, "j", x->extent[r->axis]);
-    const char *a = tensor_element(im, x, index), *b = tensor_element(im, x, other),
-               *n = tensor_element(im, rank, index);
-    emit_statement(im, "%s = 0", n);
-    emit_statement(im, "%s += i32(%s)", n,
-                   stands_before(im, r, b, arena_printf(im->arena, "i32(%s)", other[r->axis]), a,
-                                 arena_printf(im->arena, "i32(%s)", index[r->axis])));
+    struct pair pair = {tensor_element(im, x, index), tensor_element(im, x, other), index[r->axis],
+                        other[r->axis]};
+    const char *a = pair.here, *n = tensor_element(im, rank, index),
+               *before = tensor_element(im, count, index);
+    emit_statement(im, "%s = 0", before);
+    count_before(im, r, &pair, before);
+    if (r->floats) {
+        const char *nan = rank_of_nan(im, r, x, a, index);
+        if (!nan) return false;
+        before = arena_printf(im->arena, "select(%s != %s, %s, %s)", a, a, nan, before);
+    }
+    emit_statement(im, "%s = %s", n, before);
     to[r->axis] = axis_for(im, "k", r->k);
     const char *v = tensor_element(im, value, to), *p = tensor_element(im, place, to);
     emit_statement(im, "%s = 0", v);
@@ -325,63 +438,13 @@ bool op_top_k(struct import *im) {
     struct tensor *value = node_result_at(im, 0, x->type, x->ndims, extent);
     struct tensor *place = value ? node_result_at(im, 1, TYPE_I64, x->ndims, extent) : NULL;
     if (!place) return false;
-    return x->extent[r.axis] < LONG_AXIS && lanes_of(x, &r) == 1
+    bool few = x->extent[r.axis] < LONG_AXIS || x->extent[r.axis] / RANKED < r.k;
+    return few && x->extent[r.axis] > 1 && lanes_of(x, &r) == 1
                ? top_by_ranks(im, &r, x, value, place)
                : top_by_insertion(im, &r, x, value, place);
 }
 
-/* ---- running sums and products ---- */
-
-struct running {
-    int axis;
-    bool exclusive, reverse, product;
-};
-
-/* Every sum by itself: quadratic, but the sums need no order. */
-static void sums_apart(struct import *im, const struct running *r, struct tensor *x,
-                       struct tensor *sum, const char *const *index) {
-    const char *from[MAX_DIMS];
-    memcpy(from, index, sizeof from);
-    from[r->axis] = axis_for(im, "j", x->extent[r->axis]);
-    emit_statement(im, "%s = %d", tensor_element(im, sum, index), r->product);
-    emit_statement(im, "%s %c= %s where %s %s %s", tensor_element(im, sum, index),
-                   r->product ? '*' : '+', sum_widen(im, x->type, tensor_element(im, x, from)),
-                   from[r->axis],
-                   r->reverse     ? r->exclusive ? ">" : ">="
-                   : r->exclusive ? "<"
-                                  : "<=",
-                   index[r->axis]);
-}
-
-/* Each sum from the one before. */
-static bool sums_in_order(struct import *im, const struct running *r, struct tensor *x,
-                          struct tensor *sum, const char *const *index) {
-    int64_t extent[MAX_DIMS];
-    const char *here[MAX_DIMS], *now[MAX_DIMS], *t = name_unique(im, "t");
-    memcpy(extent, x->extent, sizeof extent);
-    memcpy(here, index, sizeof here);
-    memcpy(now, index, sizeof now);
-    extent[r->axis] = 1;
-    here[r->axis] = "0";
-    now[r->axis] = t;
-    struct tensor *start = tensor_temporary(im, sum->buffer, "start", sum->type, x->ndims, extent);
-    if (!start) return false;
-    struct tensor state = {
-        .buffer = name_unique(im, "so_far"), .ndims = x->ndims, .declared = true};
-    const char *before = tensor_element(im, &state, here);
-    emit_statement(im, "%s = %d", tensor_element(im, start, here), r->product);
-    emit_statement(im, "recur %s: %" PRId64 "%s  state %s: %s%s from %s {", t, x->extent[r->axis],
-                   r->reverse ? " reverse" : "", state.buffer, type_name(sum->type),
-                   shape_text(im->arena, x->ndims, extent), start->buffer);
-    if (r->exclusive) emit_statement(im, "  %s = %s", tensor_element(im, sum, now), before);
-    state.buffer = arena_printf(im->arena, "%s'", state.buffer);
-    const char *after = tensor_element(im, &state, here);
-    emit_statement(im, "  %s = %s %c %s", after, before, r->product ? '*' : '+',
-                   sum_widen(im, x->type, tensor_element(im, x, now)));
-    if (!r->exclusive) emit_statement(im, "  %s = %s", tensor_element(im, sum, now), after);
-    emit_statement(im, "}");
-    return true;
-}
+/* ---- running sums and products as operators ---- */
 
 static bool running(struct import *im, bool product) {
     struct tensor *x = node_input(im, 0);
@@ -401,10 +464,7 @@ static bool running(struct import *im, bool product) {
     struct tensor *sum = y ? sum_open(im, y) : NULL;
     if (!sum) return false;
     axes_for(im, x->ndims, x->extent, index);
-    if (x->extent[r.axis] < LONG_AXIS)
-        sums_apart(im, &r, x, sum, index);
-    else if (!sums_in_order(im, &r, x, sum, index))
-        return false;
+    if (!sums_along(im, &r, x, sum, index)) return false;
     sum_close(im, y, sum, index);
     return true;
 }

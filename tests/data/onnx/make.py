@@ -469,3 +469,16 @@ ml('ml_trees_one_class_each', 'TreeEnsembleClassifier', x, both, classlabels_int
 
 # Nothing but zeros has steps of one.
 case('dynamic_quantize_zeros', [h.make_node('DynamicQuantizeLinear', ['x'], ['y', 's', 'z'])], {'x': np.zeros((2, 3), np.float32)}, {}, {'y': T.UINT8, 's': T.FLOAT, 'z': T.UINT8})
+
+def ranked(n):
+    x = rng.integers(-20, 20, (3, n)).astype(np.float32)
+    x[1, rng.integers(0, n, 9)] = np.nan
+    x[2, 3] = np.inf
+    x[2, 5] = -np.inf
+    x[2, 7] = np.nan
+    return x
+
+# Many of a long axis are ranked: ties, NaNs, the middle of a tensor, integers, one element.
+for name, x, k, axis, largest in (('top_k_all', ranked(300), 300, 1, 1), ('top_k_all_least', ranked(300), 300, 1, 0), ('top_k_many', ranked(260), 40, 1, 1), ('top_k_many_least', ranked(260), 40, 1, 0), ('top_k_few_nan', ranked(30)[:, :30], 30, 1, 0),
+                                  ('top_k_many_middle', i8(2, 280, 3), 280, 1, 1), ('top_k_many_integers', rng.integers(-5, 5, (270, 2)), 270, 0, 0), ('top_k_one', fl(3, 1), 1, 1, 1)):
+    case(name, [h.make_node('TopK', ['x', 'k'], ['v', 'i'], axis=axis, largest=largest)], {'x': x}, {'k': np.array([k])}, {'v': TYPE[str(x.dtype)], 'i': T.INT64}, results=top(x, k, axis, largest))

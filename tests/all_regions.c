@@ -128,6 +128,53 @@ static void rows_in_rings(void **state) {
     ring(5, 160, "(p + 4)", "(p + 2)", WRONG);
 }
 
+/* A vector of eight of which four are the row's: the others go over what comes behind them. */
+static void padded_store(const char *before, const char *behind, bool right) {
+    char text[2000];
+    snprintf(
+        text, sizeof text,
+        "schedule padded on \"cpu-avx2\" { program { kernel padded() {\n"
+        "in X: f32[4, 8] in Y: f32[4, 4] out O: f32[4, 8] axes p: 4, i: 4\n"
+        "O[p, i + 4] = Y[p, i]\n O[p, i] = max(X[p, i], 0) } }\n"
+        "place X: X in dram at 0 bytes 128 argument place Y: Y in dram at 128 bytes 64 argument\n"
+        "place O: O in dram at 192 bytes 128 argument\n"
+        "place x: X in ymm at 0 bytes 32 local place o: O in ymm at 32 bytes 32 local\n"
+        "run { loop p = 0 to 4 { %s\n"
+        "issue load.f32(S = X + p*32, D = x) issue max.imm.f32(A = x, s = imm 0, C = o)\n"
+        "do 1 axes (j: i) at (p = p, i = 0) issue store.f32(S = o, D = O + p*32) %s } } }",
+        before, behind);
+    expect("cpu-avx2", text, right);
+}
+
+/* A home of two rows that have room for what is behind their four elements, or not. */
+static void padded_rows(const char *layout, int bytes, bool right) {
+    char text[2000];
+    snprintf(
+        text, sizeof text,
+        "schedule padded on \"cpu-avx2\" { program { kernel padded() {\n"
+        "in X: f32[4, 8] out O: f32[4, 4] temp T: f32[4, 4] axes p: 4, i: 4\n"
+        "T[p, i] = max(X[p, i], 0)\n O[p, i] = T[p, i] } }\n"
+        "place X: X in dram at 0 bytes 128 argument place O: O in dram at 128 bytes 64 argument\n"
+        "place T: T in dram at 192 bytes %d workspace layout %s\n"
+        "place x: X in ymm at 0 bytes 32 local place t: T in ymm at 32 bytes 32 local\n"
+        "run { loop g = 0 to 4 step 2 { loop d = 0 to 2 {\n"
+        "issue load.f32(S = X + (g + 1 - d)*32, D = x)\n"
+        "issue max.imm.f32(A = x, s = imm 0, C = t) do 0 axes (j: i) at (p = g + 1 - d, i = 0)\n"
+        "issue store.f32(S = t, D = T + (1 - d)*%d) }\n"
+        "fallback core llvm do 1 over (p = g to g + 2) } } }",
+        bytes, layout, bytes / 2);
+    expect("cpu-avx2", text, right);
+}
+
+static void padding_of_homes(void **state) {
+    (void)state;
+    const char *part = "fallback core llvm do 0 over (p = p to p + 1)";
+    padded_store("", part, RIGHT);
+    padded_store(part, "", WRONG); /* the other part's row is gone */
+    padded_rows("\"i0,i1 -> i0%2, i1/8, i1%8\" extent [4, 8]", 64, RIGHT);
+    padded_rows("\"i0,i1 -> i0%2, i1\"", 32, WRONG); /* the row behind is gone */
+}
+
 /* Host work reads a home and writes another one, whose bytes begin with its last element. */
 static void overlapping(int at, bool right) {
     char text[1000];
@@ -516,6 +563,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_of_groups),
                                        cmocka_unit_test(rows_for_later),
                                        cmocka_unit_test(rows_in_rings),
+                                       cmocka_unit_test(padding_of_homes),
                                        cmocka_unit_test(host_work_overlaps),
                                        cmocka_unit_test(sums_cut_short),
                                        cmocka_unit_test(order_breaks_late),

@@ -55,6 +55,29 @@ static bool digits_chain(struct home_layout *h, int ndims) {
     return true;
 }
 
+/* Factor k of an index goes on where another one ends, in bytes too: they are one. */
+static bool joins_another(struct home_layout *h, int k) {
+    const struct digit high = h->d[k];
+    for (int i = 0; i < h->n; i++) {
+        struct digit *low = &h->d[i];
+        int64_t div, stride, mod = INT64_MAX;
+        if (low->index != high.index || low->mod == INT64_MAX ||
+            __builtin_mul_overflow(low->div, low->mod, &div) || div != high.div ||
+            __builtin_mul_overflow(low->stride, low->mod, &stride) || stride != high.stride ||
+            (high.mod != INT64_MAX && __builtin_mul_overflow(low->mod, high.mod, &mod)))
+            continue;
+        low->mod = mod;
+        h->d[k] = h->d[--h->n];
+        return true;
+    }
+    return false;
+}
+
+static void join_digits(struct home_layout *h) {
+    for (int k = 0; k < h->n; k++)
+        if (joins_another(h, k)) k = -1;
+}
+
 static bool layout_digits(const struct place *p, const struct buffer *b, struct home_layout *h) {
     const int64_t *extent = p->extent ? p->extent : b->extent;
     int64_t places[64], stride = (int64_t)type_size(b->type);
@@ -76,6 +99,7 @@ static bool layout_digits(const struct place *p, const struct buffer *b, struct 
             return false;
         stride *= places[k];
     }
+    join_digits(h);
     return digits_chain(h, b->ndims);
 }
 

@@ -304,7 +304,9 @@ bool work_padding_is_neutral(struct work *w) {
 }
 
 /* ---- results ---- */
-/* An operand in the bytes of the result is read at the points where they are written. */
+/* An operand in the bytes of the result is read at the points where they are written. Entries of a
+ * table are walked one behind the other, though they take turns: what one reads has to be there as
+ * it was before the others wrote, so it is none of their bytes. */
 bool work_in_place(struct work *w) {
     struct sym *s = w->s;
     int to = w->n->arg[w->h->dst_operand].place;
@@ -319,7 +321,7 @@ bool work_in_place(struct work *w) {
         b.l.c += q->address;
         bool moves = true;
         for (int d = 0; d < s->ndims; d++) moves &= w->full[d] == 1 || b.d[d] != 0;
-        if (w->nested || !w->stmt || !moves || !work_same(s, a, b) ||
+        if (!w->stmt || !moves || !work_same(s, a, b) ||
             (from != to && (p->slots > 1 || q->slots > 1)))
             return sym_fail(s, "'%s' writes where it reads", w->in->id);
     }
@@ -413,32 +415,50 @@ bool work_home_index(struct sym *s, const struct region *g, const struct affine 
            work_same(s, again, *address);
 }
 
-/* Padding at a home goes where the home has room beyond the end of its buffer: an element of its
- * own stands at each index below the home's extents. */
-static bool padding_apart(struct work *w, const struct region *x, const struct affine *index) {
+/* Padding along a dimension has an index behind the end of its buffer, where the home has room:
+ * what stands there is no element, for the layout does not fold that index. */
+static bool behind_end(const struct work *w, const struct place *p, const struct home_layout *h,
+                       const struct affine *index, int d) {
+    const struct buffer *b = &w->s->v->p->buffer[p->buffer];
+    for (int e = 0; e < b->ndims && p->extent; e++) {
+        struct affine first = index[e];
+        int64_t lo, hi;
+        if (first.d[d] < 1 || p->extent[e] > h->period[e]) continue;
+        first.l.c += first.d[d] * w->valid[d];
+        first.d[d] = 0;
+        affine_range(w->s, &first, &lo, &hi);
+        if (lo >= b->extent[e]) return true;
+    }
+    return false;
+}
+
+/* Where padding goes: *apart: to no element; else what stood there is lost. */
+static bool padding_fits(struct work *w, const struct region *x, const struct affine *index,
+                         bool *apart) {
     struct sym *s = w->s;
     const struct place *p = &s->v->s->place[x->place];
     const struct buffer *b = &s->v->p->buffer[p->buffer];
     const struct home_layout *h = sym_layout(s, x->place);
-    struct region at = *x;
-    struct affine all[SYM_INDICES];
+    struct affine address;
     int64_t n[SYM_DIMS];
     bool padded = false;
+    *apart = true;
     memcpy(n, s->n, sizeof n);
     for (int d = 0; d < s->ndims; d++) padded |= w->full[d] != w->valid[d];
     if (!padded) return h;
     s->unpadded += s->padded[x->place];
     s->padded[x->place] = false;
     memcpy(s->n, w->full, sizeof n);
-    for (int e = 0; e < b->ndims; e++) at.o[e] = index[e].l;
-    bool good = h && work_home_index(s, &at, &w->access[0], all);
+    bool good =
+        h && home_address(s, x->place, index, &address) && work_same(s, address, w->access[0]);
     for (int e = 0; e < b->ndims && good; e++) {
         int64_t lo, hi, extent = p->extent ? p->extent[e] : b->extent[e];
-        affine_range(s, &all[e], &lo, &hi);
-        good = lo >= 0 && hi < extent && extent <= h->period[e];
+        affine_range(s, &index[e], &lo, &hi);
+        good = lo >= 0 && hi < extent;
     }
+    for (int d = 0; d < s->ndims && good; d++)
+        if (w->full[d] != w->valid[d]) *apart &= behind_end(w, p, h, index, d);
     memcpy(s->n, n, sizeof n);
-    for (int e = 0; e < b->ndims && good; e++) good = work_same(s, all[e], index[e]);
     return good ||
            sym_fail(s, "padding is written to the home '%s', which has no room for it", p->name);
 }
@@ -459,13 +479,30 @@ static bool touch_written(struct work *w, int place, const struct affine *index,
     return parallel_touch(s, place, first, n, nindices, true);
 }
 
+/* Padding goes over elements, whatever they held. */
+static bool lose_padding(struct work *w, const struct affine *index, int nindices,
+                         const struct region *x) {
+    struct sym *s = w->s;
+    struct region all = *x;
+    int64_t valid[SYM_DIMS];
+    memcpy(valid, s->n, sizeof valid);
+    memcpy(s->n, w->full, sizeof w->full);
+    bool good = forms_box(s, index, nindices, &all) ||
+                sym_fail(s, "padding that is written to a home is no box");
+    memcpy(s->n, valid, sizeof valid);
+    if (!good || !box_in_one_fold(s, &all)) return false;
+    regions_kill(s, &all);
+    return true;
+}
+
 static bool write_home(struct work *w, const struct affine *index, struct region *x) {
     struct sym *s = w->s;
     const struct place *p = &s->v->s->place[x->place];
     struct affine address;
     int n = s->v->p->buffer[x->buffer].ndims;
     struct region inside = {0};
-    if (!padding_apart(w, x, index)) return false;
+    bool apart;
+    if (!padding_fits(w, x, index, &apart)) return false;
     if (p->buffer != x->buffer || x->type != s->v->p->buffer[x->buffer].type || x->filled)
         return sym_fail(s, "a home gets what is not its own");
     if (!home_address(s, x->place, index, &address)) return false;
@@ -474,6 +511,7 @@ static bool write_home(struct work *w, const struct affine *index, struct region
     if (!need_box(s, index, x->buffer, false, &inside)) return false;
     if (!forms_box(s, index, n, x)) return sym_fail(s, "what is written to a home is no box");
     if (!box_in_one_fold(s, x) || !touch_written(w, x->place, index, n)) return false;
+    if (!apart && !lose_padding(w, index, n, x)) return false;
     regions_kill(s, x);
     return regions_add(s, x);
 }

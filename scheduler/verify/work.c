@@ -219,11 +219,10 @@ static void begin(struct work *w, struct sym *s, const struct issue_node *n) {
     memset(w->offset, 0, (size_t)w->in->noperands * sizeof *w->offset);
 }
 
-static bool one_issue(struct sym *s, const struct issue_node *n, bool nested, bool again) {
+static bool one_issue(struct sym *s, const struct issue_node *n, bool again) {
     struct work w;
     int64_t cost;
     begin(&w, s, n);
-    w.nested = nested;
     w.again = again;
     for (int d = 0; d < s->ndims; d++) w.of_loop[d] = true;
     s->nexecuted = 0;
@@ -287,7 +286,7 @@ bool box_issue(struct sym *s, const struct nest *nest) {
         }
     }
     bool again = nest->n > 0 && nest->loop[0]->kind != LOOP_HARDWARE;
-    if (!u) return one_issue(s, nest->issue, false, again);
+    if (!u) return one_issue(s, nest->issue, again);
     if (!box_entries_there(s, &h, entries)) return false;
     struct affine first = s->var[u->var];
     int ndims = s->ndims;
@@ -298,7 +297,7 @@ bool box_issue(struct sym *s, const struct nest *nest) {
         s->var[u->var].l.c += k * u->step;
         s->ndims = ndims;
         memcpy(s->n, n, sizeof n);
-        if (!one_issue(s, nest->issue, entries > 1, again)) return false;
+        if (!one_issue(s, nest->issue, again)) return false;
     }
     return true;
 }

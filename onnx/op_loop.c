@@ -372,24 +372,64 @@ static bool listed(const struct name_table *t, const char *name) {
     return *name && name_find(t, name);
 }
 
-/* Does an operator need something when compiling that follows from the number of the iteration? */
-static bool needs_number(struct import *im, const Onnx__GraphProto *g, struct name_table *from) {
+/* Results of both branches are declared alike, with all their dimensions: which is taken need not
+ * be known when compiling. */
+static bool declared_alike(const Onnx__ValueInfoProto *a, const Onnx__ValueInfoProto *b) {
+    const Onnx__TypeProto__Tensor *x = a->type ? a->type->tensor_type : NULL,
+                                  *y = b->type ? b->type->tensor_type : NULL;
+    if (!x || !y || x->elem_type != y->elem_type || !x->shape || !y->shape ||
+        x->shape->n_dim != y->shape->n_dim)
+        return false;
+    for (size_t d = 0; d < x->shape->n_dim; d++) {
+        const Onnx__TensorShapeProto__Dimension *m = x->shape->dim[d], *n = y->shape->dim[d];
+        if (m->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE ||
+            n->value_case != m->value_case || m->dim_value != n->dim_value)
+            return false;
+    }
+    return true;
+}
+
+static bool branches_alike(const Onnx__NodeProto *n) {
+    const Onnx__GraphProto *branch[2] = {NULL, NULL};
+    int found = 0;
+    for (size_t k = 0; k < n->n_attribute; k++)
+        if (n->attribute[k]->g && found < 2) branch[found++] = n->attribute[k]->g;
+    bool alike = found == 2 && branch[0]->n_output == branch[1]->n_output;
+    for (size_t k = 0; alike && k < branch[0]->n_output; k++)
+        alike = declared_alike(branch[0]->output[k], branch[1]->output[k]);
+    return alike;
+}
+
+/* Does this operator need its k-th input when compiling? */
+static bool needs_value(const Onnx__NodeProto *n, size_t k) {
     static const char *const shapes[] = {
         "Slice",  "Reshape", "Expand",  "Tile",      "Pad",   "Range", "ConstantOfShape",
         "Resize", "TopK",    "Squeeze", "Unsqueeze", "Split", "If",    "Loop"};
+    static const char *const first[] = {"Range", "If", "ConstantOfShape", "Loop"};
+    bool some = false, from_first = false;
+    if (!n->op_type || (!strcmp(n->op_type, "If") && branches_alike(n))) return false;
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        some |= !strcmp(n->op_type, shapes[s]);
+    for (size_t s = 0; s < sizeof first / sizeof *first; s++)
+        from_first |= !strcmp(n->op_type, first[s]);
+    return some && (k > 0 || from_first);
+}
+
+/* Does an operator need something when compiling that follows from the number of the iteration? */
+static bool needs_number(struct import *im, const Onnx__GraphProto *g, struct name_table *from) {
     for (size_t i = 0; i < g->n_node; i++) {
         const Onnx__NodeProto *n = g->node[i];
         bool any = false;
         for (size_t k = 0; k < n->n_input; k++) {
             bool follows = listed(from, n->input[k]);
             any |= follows;
-            bool shapes_first =
-                n->op_type &&
-                (!strcmp(n->op_type, "Range") || !strcmp(n->op_type, "If") ||
-                 !strcmp(n->op_type, "ConstantOfShape") || !strcmp(n->op_type, "Loop"));
-            for (size_t s = 0;
-                 follows && (k > 0 || shapes_first) && s < sizeof shapes / sizeof *shapes; s++)
-                if (n->op_type && !strcmp(n->op_type, shapes[s])) return true;
+            if (follows && needs_value(n, k)) return true;
+        }
+        for (size_t k = 0; k < n->n_attribute; k++) {
+            const Onnx__GraphProto *inner = n->attribute[k]->g;
+            if (inner && needs_number(im, inner, from)) return true;
+            for (size_t o = 0; inner && o < inner->n_output; o++)
+                any |= inner->output[o]->name && listed(from, inner->output[o]->name);
         }
         for (size_t k = 0; any && k < n->n_output; k++)
             if (*n->output[k]) name_put(im->arena, from, n->output[k], im);

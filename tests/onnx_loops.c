@@ -239,12 +239,12 @@ static void put_branch(struct text *node, const char *name, struct model_bytes *
 }
 
 /* s + x, or s · x · x: both branches name what they make alike. The result of the second is of the
- * shape that `wide` says. */
-static void put_if(struct text *graph, const char *condition, bool wide) {
+ * shape that `wide` says; dims: as their results are declared. */
+static void put_if(struct text *graph, const char *condition, bool wide, const char *dims) {
     struct text node = {0};
     struct model_bytes yes = {0}, no = {0};
-    put_output(&yes, "r", F32, NULL);
-    put_output(&no, "r", F32, NULL);
+    put_output(&yes, "r", F32, dims);
+    put_output(&no, "r", F32, dims);
     put_node(&yes, "Identity", "x", "a", NULL);
     put_node(&yes, "Add", "s,a", "r", NULL);
     put_node(&no, "Mul", "s,x", "a", NULL);
@@ -267,7 +267,7 @@ static struct model_bytes scan_with_if(bool wide) {
     put_output(&body, "s_out", F32, NULL);
     put_output(&body, "o", F32, NULL);
     put_node(&body, "Less", "x,limit", "small", NULL);
-    put_if(&body.graph, "small", wide);
+    put_if(&body.graph, "small", wide, NULL);
     put_node(&body, "Identity", "s_out", "o", NULL);
     put_initialiser(&m, "limit", F32, 0, NULL, &limit, 4);
     put_initialiser(&m, "many", F32, 1, three, many, 12);
@@ -289,6 +289,32 @@ static void branches_are_chosen_by_value(void **state) {
     m = scan_with_if(true);
     refused(&m, "its branches give f32[1] and f32[3], and which is taken is not known when "
                 "compiling");
+}
+
+/* A branch that depends on the number of the iteration: where its results are declared, one body
+ * serves all iterations; else each is lowered with its branch. */
+static void branches_follow_the_iteration(void **state) {
+    static const float s[] = {5}, x[] = {2};
+    (void)state;
+    for (int declared = 0; declared < 2; declared++) {
+        struct model_bytes m = {0}, body = {0};
+        static const int64_t two = 2, three = 3;
+        put_input(&body, "i", I64, "");
+        put_input(&body, "c", BOOL, "");
+        put_input(&body, "s", F32, "1");
+        put_output(&body, "c", BOOL, "");
+        put_output(&body, "s_out", F32, NULL);
+        put_node(&body, "Less", "i,two", "small", NULL);
+        put_if(&body.graph, "small", false, declared ? "1" : NULL);
+        put_initialiser(&m, "n", I64, 0, NULL, &three, 8);
+        put_initialiser(&m, "two", I64, 0, NULL, &two, 8);
+        put_input(&m, "S", F32, "1");
+        put_input(&m, "x", F32, "1");
+        put_output(&m, "Y", F32, NULL);
+        put_wide(&m.graph, "Loop", "n,,S", "Y", &body, NULL);
+        /* (5 + 2 + 2) · 2 · 2 */
+        gives(&m, (const float *const[]){s, x}, (const float[]){36}, "recur t: 3 ", declared);
+    }
 }
 
 /* Only the functions that have an alpha or beta take one, in their order; a function of more than
@@ -354,6 +380,7 @@ int main(void) {
         cmocka_unit_test(conditions_end_loops),
         cmocka_unit_test(loops_are_refused),
         cmocka_unit_test(branches_are_chosen_by_value),
+        cmocka_unit_test(branches_follow_the_iteration),
         cmocka_unit_test(activations_take_their_numbers),
         cmocka_unit_test(empty_sequences_keep_their_state),
     };

@@ -40,11 +40,13 @@ static bool access_apart(struct finding *f, const struct access *a, bool writes,
     const struct program *p = f->p;
     const struct buffer *b = &p->buffer[a->buffer];
     bool varies = access_varies(p, a, t), own = varies && plain_row(p, a, t);
-    if (b->role == ROLE_CONST) {
+    bool row = b->size || (b->role == ROLE_TEMP && of_steps(p, a->buffer, t));
+    /* what has no row for each step is indexed by the step's number */
+    if (b->role == ROLE_CONST || (varies && !row)) {
         f->counted |= varies;
         return true;
     }
-    if (b->role == ROLE_TEMP && !writes && !own && of_steps(p, a->buffer, t)) {
+    if (b->role == ROLE_TEMP && !writes && !own && row) {
         f->counted = true;
         return true;
     }

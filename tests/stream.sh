@@ -102,6 +102,8 @@ stream() { printf 'kernel k(T=0..9) {\n  in x: f32[T, 4]  in a: f32[4]  out y: f
 refused() { stream "$2"; check "$1" says "is not a stream: $1" run "$work/k.isam" -m cpu-scalar --steps 3; }
 refused "the recurrence over 't' runs backwards" '  recur t: T reverse state h: f32[4] from a to b { axes i: 4\n h'"'"'[i] = h[i] + x[t,i]\n y[t,i] = h[i]\n }\n'
 refused "its steps count on from run to run, which only the entries of a library do" '  recur t: T state h: f32[4] from a to b { axes i: 4\n h'"'"'[i] = h[i] + f32(t)\n y[t,i] = h[i] + x[t,i]\n }\n'
+refused "its steps count on from run to run, which only the entries of a library do" '  recur t: T state h: f32[4] from a to b { axes i: 4\n h'"'"'[3-i] = h[t else 0] + x[t,i]\n y[t,i] = h[i]\n }\n'
+refused "its steps count on from run to run, which only the entries of a library do" '  in w: f32[9]\n recur t: T state h: f32[4] from a to b { axes i: 4\n h'"'"'[i] = h[i] + w[t]\n y[t,i] = h[i] + x[t,i]\n }\n'
 refused "steps count on from run to run, and 'y' is used outside of them" '  temp z: f32[T, 4]  recur t: T state h: f32[4] from a to b { axes i: 4\n z[t,i] = x[t,i]\n h'"'"'[i] = h[i] + f32(t)\n }\n recur u: T { axes j: 4\n y[u,j] = z[u,j]\n }\n'
 refused "a step touches other rows of 'x' than its own" '  recur t: T state h: f32[4] from a to b { axes i: 4, s: t+1\n y[t,i] = 0\n y[t,i] += x[s,i]\n h'"'"'[i] = h[i]\n }\n'
 refused "a step touches other rows of 'x' than its own" '  recur t: T state h: f32[4] from a to b { axes i: 4\n h'"'"'[i] = h[i] + x[t-1,i else 0]\n y[t,i] = h[i]\n }\n'

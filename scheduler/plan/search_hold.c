@@ -375,7 +375,8 @@ static void path_ask_one(struct search *s, struct plan *p, int i, bool fill) {
     struct candidate *c = arena_array(s->w->arena, (size_t)s->moves->n + 1, sizeof *c);
     int n = 0, cap = 0;
     for (int k = 0; k < s->moves->n; k++) {
-        if (!moved_by(s, p, i, fill, k)) continue;
+        if (s->moves->at[k].ahead >= 0 || !moved_by(s, p, i, fill, k))
+            continue; /* what is asked for ahead is the group's matter */
         GROW(s->w->arena, found, n, cap);
         found[n] = *p;
         *(fill ? &found[n].hold[i].fill_by : &found[n].hold[i].drain_by) = k + 1;

@@ -2,6 +2,7 @@
  * legal answers are verified and give the interpreter's values; each word of a table counts;
  * several copies in flight are never slower than one. */
 #include "tests/scheduler_plan.h"
+#include "scheduler/emit/emit_int.h"
 #include "sim/sim.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -220,7 +221,7 @@ static int choose_one(void *s, const struct question *q) {
 }
 
 static const struct approach alone = {"alone",    "one context", plan_open, free,
-                                      choose_one, plan_stay,     NULL, false};
+                                      choose_one, plan_stay,     NULL,      false};
 
 static double cycles(const struct schedule *s, int64_t *steps) {
     struct sim_options options = {.no_values = true, .steps = *steps};
@@ -257,10 +258,24 @@ static void contexts_pay(void **state) {
     }
 }
 
+/* Of the innermost plain loops the least; a loop over a table is none, whichever memory holds it.
+ */
+static void counters_have_room(void **state) {
+    struct hwloop loop[] = {{.max = 100, .table = -1}, {.max = 50, .table = -1}, {.max = 7}};
+    struct instr in = {.loop = loop, .nloops = 3};
+    (void)state;
+    assert_int_equal(counter_max(&in, 1), 50);
+    assert_int_equal(counter_max(&in, 2), 50);
+    loop[1].max = 200;
+    assert_int_equal(counter_max(&in, 1), 200);
+    assert_int_equal(counter_max(&in, 2), 100);
+    assert_int_equal(counter_max(&in, 0), INT64_MAX);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_answer_is_right), cmocka_unit_test(store_finishes),
-        cmocka_unit_test(each_word_counts), cmocka_unit_test(broken_tables),
-        cmocka_unit_test(contexts_pay)};
+        cmocka_unit_test(each_word_counts),    cmocka_unit_test(broken_tables),
+        cmocka_unit_test(contexts_pay),        cmocka_unit_test(counters_have_room)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

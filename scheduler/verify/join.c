@@ -22,8 +22,8 @@ struct joined {
     const struct shape *h;
     const struct place_at *at;
     int stmt[MAX_JOINED];
-    struct cell *cell[MAX_OPERANDS_OF_ISSUE * 2]; /* of each buffer; NULL: only read */
-    int pair[MAX_OPERANDS_OF_ISSUE * 2];          /* the program's buffer */
+    struct cell **cell; /* of each buffer of the semantics; NULL: only read */
+    int *pair;          /* of each, the program's buffer */
     const struct candidate_of *candidate;
     int64_t base[MAX_AXES], point[MAX_AXES], x[MAX_AXES];
     bool alone;
@@ -85,9 +85,8 @@ static bool internal(const struct joined *w, int buffer) {
 
 static bool pairs_open(struct joined *w) {
     const struct program *b = w->h->bound;
-    if (b->nbuffers > MAX_OPERANDS_OF_ISSUE * 2)
-        return verify_limit(w->v, "semantics with more than %d buffers cannot be verified",
-                            MAX_OPERANDS_OF_ISSUE * 2);
+    w->cell = memory_array((size_t)b->nbuffers + 1, sizeof *w->cell);
+    w->pair = memory_array((size_t)b->nbuffers + 1, sizeof *w->pair);
     for (int q = 0; q < w->h->nparts; q++) {
         int own = b->stmt[q].dst.buffer, hay = w->v->p->stmt[w->stmt[q]].dst.buffer;
         if (!w->cell[own]) {
@@ -348,5 +347,7 @@ void content_joined(struct verify *v, const struct issue_node *n, const struct s
             return;
         }
     execute(&w);
-    for (int k = 0; k < MAX_OPERANDS_OF_ISSUE * 2; k++) free(w.cell[k]);
+    for (int k = 0; w.cell && k < h->bound->nbuffers; k++) free(w.cell[k]);
+    free(w.cell);
+    free(w.pair);
 }

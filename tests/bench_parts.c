@@ -453,8 +453,8 @@ static void turns_alternate(void **state) {
     list[1].run = refuse;
     assert_false(clock_rounds(list, 2, 3, 1));
     int tries = 0;
-    list[1] = (struct contender){.run = fail_once, .user = &tries, .seconds = second};
-    assert_false(clock_rounds(list, 2, 3, 1));
+    struct contender alone = {.run = fail_once, .user = &tries, .seconds = second};
+    assert_false(clock_rounds(&alone, 1, 3, 1));
     assert_int_equal(tries, 1);
     double odd[] = {5, 1, 3}, even[] = {4, 1, 3, 2};
     assert_true(clock_median(odd, 3) == 3 && clock_median(even, 4) == 2.5);

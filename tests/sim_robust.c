@@ -104,13 +104,20 @@ static void host_and_device(void **state) {
     survives(SOURCE_DIR "/tests/data/schedules/sim/host_device.sched");
 }
 
-/* Whatever a statement of the host reads or writes has a home, or the simulation fails. */
-static void no_home(void **state) {
-    const char *path = SOURCE_DIR "/tests/data/schedules/sim/host_device.sched";
+static void must_fail(const struct schedule *s, void **data, struct diags *d, int *tried) {
+    struct sim_result r;
+    struct sim_options options = {.trusted = true};
+    assert_false(sim_run(s, data, &options, &r, d));
+    assert_int_equal(d->errors, ++*tried);
+    sim_result_free(&r);
+}
+
+/* Whatever a statement of the host reads or writes has a home that holds it, or the simulation
+ * fails, with one message: homes that are away, or too small for their layout. */
+static void bad_homes(const char *path, bool away) {
     struct arena arena;
     struct diags d;
     int tried = 0;
-    (void)state;
     arena_init(&arena);
     diags_init(&d);
     char *text = help_read(&arena, path);
@@ -119,19 +126,16 @@ static void no_home(void **state) {
     assert_non_null(s);
     void **data = sim_data(s->program, 1);
     for (int k = 0; k < s->nplaces; k++) {
-        struct sim_result r;
-        struct sim_options options = {.trusted = true};
-        if (s->place[k].keep == KEEP_LOCAL || schedule_home(s, s->place[k].buffer) != k) continue;
-        enum keep kept = s->place[k].keep;
-        s->place[k].keep = KEEP_LOCAL;
-        if (schedule_home(s, s->place[k].buffer) < 0) {
-            assert_false(sim_run(s, data, &options, &r, &d));
-            sim_result_free(&r);
-            tried++;
-        }
-        s->place[k].keep = kept;
+        struct place *home = &s->place[k], kept = *home;
+        if (home->keep == KEEP_LOCAL || schedule_home(s, home->buffer) != k) continue;
+        if (away)
+            home->keep = KEEP_LOCAL;
+        else
+            home->bytes = 1;
+        if (away || home->layout) must_fail(s, data, &d, &tried);
+        *home = kept;
     }
-    assert_true(tried > 0 && d.errors == tried);
+    assert_true(tried > 0);
     sim_data_free(s->program, data);
     schedule_free(s);
     machine_free(m);
@@ -139,9 +143,14 @@ static void no_home(void **state) {
     arena_free(&arena);
 }
 
+static void homes(void **state) {
+    (void)state;
+    bad_homes(SOURCE_DIR "/tests/data/schedules/sim/host_device.sched", true);
+    bad_homes(SOURCE_DIR "/tests/data/schedules/tiles.sched", false);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(edge), cmocka_unit_test(parallel),
-                                       cmocka_unit_test(host_and_device),
-                                       cmocka_unit_test(no_home)};
+                                       cmocka_unit_test(host_and_device), cmocka_unit_test(homes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

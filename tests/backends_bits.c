@@ -212,6 +212,48 @@ static void there_and_back(void **state) {
     }
 }
 
+/* A word that has one immediate in two places is no instruction where these differ. */
+static void written_twice(void **state) {
+    static const char once[] = "value=\"value(v)\" signed=\"true\"/>";
+    char path[] = "/tmp/isamap_twice_XXXXXX";
+    struct arena a;
+    struct diags diags;
+    size_t length;
+    uint64_t seed = 88172645463325252u;
+    int good = 0;
+    (void)state;
+    arena_init(&a);
+    diags_init(&diags);
+    char *text = file_read(&a, "machines/edge16.xml", 1 << 20, &length, &diags);
+    assert_non_null(text);
+    char *at = strstr(text, once);
+    assert_non_null(at);
+    int file = mkstemp(path);
+    assert_true(dprintf(file, "%.*s%s<field at=\"76\" bits=\"32\" %s%s", (int)(at - text), text,
+                        once, once, at + strlen(once)) > 0);
+    close(file);
+    struct machine *m = load(path, NULL);
+    struct forms all = forms_of(&a, m);
+    for (int k = 0; k < 50 * all.n; k++) {
+        const struct form *f = &all.at[k % all.n];
+        uint8_t word[1024];
+        struct decoded d, e;
+        if (f->kind != FORM_INSTR || strncmp(f->id, "v.", 2) || !strstr(f->id, ".imm")) continue;
+        random_instruction(&a, m, f, &seed, &d);
+        if (!encode(m, &d, word)) continue;
+        assert_true(decode_one(&a, m, &all, word, word_bytes(&f->word[0]), &e));
+        assert_true(e.form == f && e.site->imm[0].i == d.site->imm[0].i);
+        word[76 / 8] ^= 1 << 76 % 8;
+        assert_false(decode_one(&a, m, &all, word, word_bytes(&f->word[0]), &e));
+        good++;
+    }
+    assert_true(good >= 50);
+    machine_free(m);
+    unlink(path);
+    diags_free(&diags);
+    arena_free(&a);
+}
+
 /* ---- what cannot be encoded ---- */
 
 static bool mentions(const struct diags *d, const char *text) {
@@ -409,8 +451,8 @@ static void damaged_images(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(there_and_back), cmocka_unit_test(refused),
-                                       cmocka_unit_test(known_word),
-                                       cmocka_unit_test(damaged_images)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_and_back), cmocka_unit_test(written_twice),
+        cmocka_unit_test(refused), cmocka_unit_test(known_word), cmocka_unit_test(damaged_images)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -276,12 +276,13 @@ static bool all_private(const struct work *w, const struct nest *n, const int *u
     return all;
 }
 
-/* The loops of a grid for the nest, as its prefix; none where one instance does all. */
+/* The loops of a grid for the nest, as its prefix; none where one instance does all. Copies that
+ * stay over the steps of a recurrence are one instance's. */
 void grid_decide(struct work *w, const struct moves *moves, struct nest *n) {
     const struct task *t = grid_task(w, n);
     int unit[MAX_PREFIX], units = grid_units(w, t, unit);
     struct grid_axis ax[2];
-    if (n->alone || !all_private(w, n, unit, units)) return;
+    if (n->alone || n->kept || !all_private(w, n, unit, units)) return;
     int64_t instances = at_once(w, unit, units);
     int axes = find_axes(w, n, ax);
     if (axes > units) axes = units;

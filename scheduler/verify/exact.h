@@ -5,15 +5,18 @@
 
 #include "scheduler/verify/verify_int.h"
 
-enum { EVERYWHERE = -1 };
+/* A place, or where that is -1 all of a memory, from one node at the top level to another. */
+struct exact_range {
+    int place, memory, from, to;
+};
 
-/* place: [nplaces] of the node that is walked. */
+/* place: [nplaces] of the node that is walked; first: [nmemories], the node in which accesses to
+ * the memory were first found out of order; -1. */
 struct exact {
     struct verify *v;
     bool *place, any;
-    struct {
-        int place, node;
-    } *at; /* node: a number of a node at the top level, or EVERYWHERE */
+    int *first;
+    struct exact_range *at;
     int n, cap;
 };
 
@@ -22,6 +25,8 @@ void exact_free(struct exact *);
 void exact_at(struct exact *, int node); /* the walk comes to that node */
 /* Accesses to a memory in that node, the last one to the place (or -1), were found out of order:
  * more is told apart from now on. First the place in the node, then the place everywhere, then the
- * memory. False: all of it was. */
+ * memory. Where another node showed the same before, so may those ahead, and each new walk begins
+ * at the start: the memory is told apart as far ahead as the first such node lies behind, so that
+ * walks are few in a long schedule. False: all of it was. */
 bool exact_more(struct exact *, int memory, int place, int node);
 #endif

@@ -48,8 +48,8 @@ static UNSEEN __attribute__((constructor)) void begin(void) {
     const char *folder = getenv("ISAMAP_TRACE");
     Dl_info library;
     char path[4096];
-    uintptr_t first = (uintptr_t)__ehdr_start & ~(uintptr_t)4095;
 #ifdef __x86_64__
+    uintptr_t first = (uintptr_t)__ehdr_start & ~(uintptr_t)4095;
     can_replace = !mprotect((void *)first, ((uintptr_t)_etext - first + 4095) & ~(uintptr_t)4095,
                             PROT_READ | PROT_WRITE | PROT_EXEC);
 #endif

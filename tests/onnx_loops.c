@@ -168,8 +168,8 @@ static void loop_is_a_recurrence(void **state) {
     gives(&m, (const float *const[]){s, x}, (const float[]){7, 8, 9, 11}, "recur", 0);
 }
 
-/* s += x while a condition holds that the body computes: from the iteration's number (`i`), or of
- * what it has summed up (`s`). */
+/* s += x while a condition holds that the body computes: from the iteration's number (`i`), from a
+ * state that counts by itself (`k`), or of what it has summed up (`s`). */
 static struct model_bytes loop_while(const char *of, bool trips, bool scanned) {
     struct model_bytes m = {0}, body = {0};
     static const int64_t five = 5, two = 2;
@@ -177,13 +177,19 @@ static struct model_bytes loop_while(const char *of, bool trips, bool scanned) {
     put_input(&body, "i", I64, "");
     put_input(&body, "c", BOOL, "");
     put_input(&body, "s", F32, "1");
+    bool counts = !strcmp(of, "k");
+    if (counts) put_input(&body, "k", I64, "");
     put_output(&body, "c_out", BOOL, "");
     put_output(&body, "s_out", F32, NULL);
+    if (counts) put_output(&body, "k_out", I64, NULL);
     if (scanned) put_output(&body, "row", F32, NULL);
     put_node(&body, "Add", "s,X", "s_out", NULL);
     if (scanned) put_node(&body, "Identity", "s_out", "row", NULL);
     if (!strcmp(of, "i")) {
         put_node(&body, "Less", "i,two", "c_out", NULL);
+    } else if (counts) {
+        put_node(&body, "Add", "k,two", "k_out", NULL);
+        put_node(&body, "Less", "k_out,n", "c_out", NULL);
     } else {
         put_node(&body, "Squeeze", "s_out", "number", NULL);
         put_node(&body, "Less", "number,limit", "c_out", NULL);
@@ -195,7 +201,11 @@ static struct model_bytes loop_while(const char *of, bool trips, bool scanned) {
     put_input(&m, "X", F32, "1");
     put_output(&m, "Y", F32, NULL);
     if (scanned) put_output(&m, "Z", F32, NULL);
-    put_wide(&m.graph, "Loop", trips ? "n,,S" : ",,S", scanned ? "Y,Z" : "Y", &body, NULL);
+    if (counts)
+        put_wide(&m.graph, "Loop", trips ? "n,,S,two" : ",,S,two", scanned ? "Y,K,Z" : "Y,K", &body,
+                 NULL);
+    else
+        put_wide(&m.graph, "Loop", trips ? "n,,S" : ",,S", scanned ? "Y,Z" : "Y", &body, NULL);
     return m;
 }
 
@@ -206,6 +216,10 @@ static void conditions_end_loops(void **state) {
     gives(&m, (const float *const[]){s, x}, (const float[]){7, 3, 5, 7}, "recur t: 3 ", 1);
     m = loop_while("i", false, false);
     gives(&m, (const float *const[]){s, x}, (const float[]){7}, "recur t: 3 ", 1);
+    m = loop_while("k", true, true); /* from 2 to 4 and 6, which is not less than 5 */
+    gives(&m, (const float *const[]){s, x}, (const float[]){5, 3, 5}, "recur t: 2 ", 1);
+    m = loop_while("k", false, false);
+    gives(&m, (const float *const[]){s, x}, (const float[]){5}, "recur t: 2 ", 1);
     m = loop_while("s", true, false); /* 3, 5, 7, and no more */
     gives(&m, (const float *const[]){s, x}, (const float[]){7}, "recur t: 5 ", 1);
     m = loop_while("s", true, false); /* never */

@@ -343,7 +343,12 @@ static void wrong_layouts(void **state) {
         {"i -> i, ", "an index, a number"},
         {"i -> i j", "an operator"},
         {"i -> i*65536*65536*65536", "smaller numbers"},
+        {"i -> i/2147483648", "a number below 2^31"},
     };
+    struct fixture good;
+    begin(&good);
+    assert_non_null(layout_parse(&good.arena, "i -> i/2147483647", "t", 3, &good.diags));
+    end(&good);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct fixture f;
         begin(&f);

@@ -61,19 +61,40 @@ static void a_small_budget_proves_nothing(void **state) {
     isamap_close(im);
 }
 
+static void proved_within(const char *machine, const char *program, const char *const *defines,
+                          int64_t steps) {
+    isamap *im = opened(machine, defines);
+    struct job j;
+    struct text why = {0};
+    free(schedule_text(im, &j, program));
+    if (!schedule_prove_symbolically(j.schedule, steps, &why)) fail_msg("%s", why.at);
+    text_free(&why);
+    job_free(&j);
+    isamap_close(im);
+}
+
+static const char *const none[] = {NULL};
+
 /* Loops in many loops: those that are met often are guessed before one of their iterations is
  * walked. Without that the proof takes 186,600 steps. */
 static void loops_met_often_are_guessed(void **state) {
     (void)state;
-    static const char *const none[] = {NULL};
-    isamap *im = opened("gemmini", none);
-    struct job j;
-    struct text why = {0};
-    free(schedule_text(im, &j, "examples/i8/c3d.isam"));
-    assert_true(schedule_prove_symbolically(j.schedule, 130000, &why));
-    text_free(&why);
-    job_free(&j);
-    isamap_close(im);
+    proved_within("gemmini", "examples/i8/c3d.isam", none, 130000);
+}
+
+/* An address of 256 u - 64 lies in the row in which u = 1 does. Otherwise all tiles of the maps are
+ * walked, in more than 500,000 steps. */
+static void columns_before_a_tile_are_found(void **state) {
+    (void)state;
+    static const char *const large[] = {"P=112", "Q=112", NULL};
+    proved_within("cpu-avx512", "tests/data/proofs/depthwise.isam", large, 40000);
+}
+
+/* Rows of lanes that end inside are stored one box after the other. */
+static void moves_are_followed_in_parts(void **state) {
+    (void)state;
+    static const char *const large[] = {"P=13", "Q=13", "K=1000", "C=512", NULL};
+    proved_within("vdla", "tests/data/proofs/rows-home.isam", large, 0);
 }
 
 /* A wrong schedule that isamap would have made: status 4, and what makes it again. */
@@ -300,7 +321,6 @@ static void write_chain(const char *path, int layers) {
 
 static void long_ones_are_proved(void **state) {
     (void)state;
-    static const char *const none[] = {NULL};
     isamap *im = opened("cpu-avx2", none);
     struct job j;
     char path[] = "/tmp/isamap_chain_XXXXXX.isam";
@@ -382,7 +402,6 @@ static int sampled_of(isamap *im, const struct machine *m, const char *text) {
 
 static void sampled_instructions_are_counted(void **state) {
     (void)state;
-    static const char *const none[] = {NULL};
     isamap *im = opened("cpu-avx2", none);
     struct job j;
     job_init(&j, "examples/f32/gmm.isam");
@@ -403,7 +422,6 @@ static void sampled_instructions_are_counted(void **state) {
 /* Padding may be written to a home that has room for it, and only there. */
 static void padding_needs_room(void **state) {
     (void)state;
-    static const char *const none[] = {NULL};
     isamap *im = opened("cpu-avx512", none);
     struct job j;
     job_init(&j, "examples/f32/gmm.isam");
@@ -435,7 +453,6 @@ static void padding_needs_room(void **state) {
 /* A register may take the result of what it held, under another name too. */
 static void results_may_replace_operands(void **state) {
     (void)state;
-    static const char *const none[] = {NULL};
     isamap *im = opened("cpu-avx512", none);
     struct job j;
     job_init(&j, "examples/f32/gmm.isam");
@@ -451,6 +468,8 @@ int main(void) {
         cmocka_unit_test(small_ones_are_proved),
         cmocka_unit_test(a_small_budget_proves_nothing),
         cmocka_unit_test(loops_met_often_are_guessed),
+        cmocka_unit_test(columns_before_a_tile_are_found),
+        cmocka_unit_test(moves_are_followed_in_parts),
         cmocka_unit_test(a_refusal_is_a_defect),
         cmocka_unit_test(broken_large_ones_are_refused),
         cmocka_unit_test(tiles_that_stay_are_known),

@@ -244,29 +244,37 @@ static bool work_fill(struct work *w, const struct access *read) {
     return work_write(w, NULL, &x);
 }
 
-bool work_move(struct work *w) {
-    struct sym *s = w->s;
-    const struct stmt *t = w->h->stmt;
+/* What a move brings by one region, and, behind the first `done` values of dimension cut, what is
+ * left of it; none: -1. */
+struct brought {
+    const struct region *from;
     struct affine index[SYM_INDICES];
-    int64_t lo[SYM_DIMS];
-    enum type to = w->h->bound->buffer[t->dst.buffer].type;
-    bool raw = t->nreads == 1 && t->nops == 1 && t->op[0].code == OP_READ &&
-               w->h->bound->buffer[t->read[0].buffer].type == to &&
-               w->n->arg[w->h->read_operand[0]].place >= 0;
-    if (!raw || (t->combine != COMBINE_SET && !w->overwrite))
-        return sym_fail(s, "'%s' is no plain copy", w->in->id);
-    if (!work_in_place(w)) return false;
-    if (brings_nothing(w)) return work_fill(w, &t->read[0]);
-    if (!valid_part(w, lo)) return false;
-    work_join_dims(w);
-    const struct region *g = NULL;
-    bool padded = false;
-    for (enum clips c = CLIPS_NOTHING; !g && c <= CLIPS_ROWS; c++)
-        g = move_from(w, index, c, &padded);
-    for (int d = 0; g && d < s->ndims; d++)
+    bool padded;
+    int cut;
+    int64_t done;
+};
+
+static bool bring(struct work *w, struct brought *b) {
+    struct sym *s = w->s;
+    int ncut = 0;
+    *b = (struct brought){.cut = -1};
+    for (enum clips c = CLIPS_NOTHING; !b->from && c <= CLIPS_ROWS; c++)
+        b->from = move_from(w, b->index, c, &b->padded);
+    for (int d = 0; b->from && d < s->ndims; d++) {
         if (w->of_loop[d] && s->n[d] < w->full[d])
             return sym_fail(s, "iterations of a loop move different parts");
-    if (!g) return false;
+        if (s->n[d] >= w->valid[d]) continue;
+        b->cut = ncut++ || w->access[0].d[d] < 1 ? -1 : d;
+        b->done = s->n[d];
+    }
+    return b->from;
+}
+
+static bool put(struct work *w, const int64_t *lo, struct brought *b) {
+    struct sym *s = w->s;
+    const struct access *read = &w->h->stmt->read[0];
+    const struct region *g = b->from;
+    enum type to = w->h->bound->buffer[w->h->stmt->dst.buffer].type;
     int64_t known[SYM_DIMS];
     for (int d = 0; d < s->ndims; d++) known[d] = s->n[d] < w->valid[d] ? s->n[d] : w->full[d];
     struct region x = {.buffer = g->buffer,
@@ -275,17 +283,81 @@ bool work_move(struct work *w) {
                        .count = g->count,
                        .step = g->step};
     bool filled;
-    if (!fill_beyond(w, g, index, lo, known, &filled)) return false;
-    union value zero = {.i = 0}, inner = padded ? zero : g->fill;
-    bool outside = g->filled || padded;
+    if (!fill_beyond(w, g, b->index, lo, known, &filled)) return false;
+    union value zero = {.i = 0}, inner = b->padded ? zero : g->fill;
+    bool outside = g->filled || b->padded;
     x.filled = outside || filled;
-    x.fill = filled ? t->read[0].fill : inner;
-    if (outside && filled && inner.i != t->read[0].fill.i) return sym_fail(s, "two fills meet");
+    x.fill = filled ? read->fill : inner;
+    if (outside && filled && inner.i != read->fill.i) return sym_fail(s, "two fills meet");
     if (type_size(to) != type_size(x.type)) return sym_fail(s, "a copy of another size");
     for (int d = 0; d < s->ndims; d++)
         if (s->n[d] < w->valid[d] && w->valid[d] < w->full[d])
             return sym_fail(s, "padding of what is not known");
     memcpy(w->valid, known, sizeof known);
     memcpy(s->n, known, sizeof known);
-    return work_write(w, index, &x);
+    return work_write(w, b->index, &x);
+}
+
+/* Another region says what the first values of the rest are. */
+static bool goes_on(struct work *w, const struct brought *b, struct work *rest) {
+    struct sym *s = w->s;
+    struct region all = {.type = w->in->operand[w->h->dst_operand].type};
+    struct brought next;
+    int64_t n[SYM_DIMS];
+    int ndims = s->ndims;
+    if (b->cut < 0 || memcmp(w->valid, w->full, sizeof w->full) != 0 ||
+        !work_destination(w, w->full, NULL, 0, &all))
+        return false;
+    memcpy(n, s->n, sizeof n);
+    *rest = *w;
+    for (int r = 0; r <= w->h->stmt->nreads; r++)
+        rest->access[r].l.c += rest->access[r].d[b->cut] * b->done;
+    rest->full[b->cut] -= b->done;
+    memcpy(rest->valid, rest->full, sizeof rest->full);
+    memcpy(s->n, rest->full, sizeof rest->full);
+    struct work there = *rest;
+    bool good = bring(&there, &next);
+
+    memcpy(s->n, n, sizeof n);
+    s->ndims = ndims;
+    return good;
+}
+
+/* One region after the other: rows of lanes of which the last ends inside are a box, and a smaller
+ * one. What no region says is lost where it goes. */
+static bool move_parts(struct work *w, const int64_t *lo) {
+    const int64_t none[SYM_DIMS] = {0};
+    struct sym *s = w->s;
+    for (bool more = true; more && sym_spend(s, 1); lo = none) {
+        struct brought b;
+        struct work rest;
+        if (!bring(w, &b)) return false;
+        int ndims = s->ndims;
+        more = goes_on(w, &b, &rest);
+        if (more) memcpy(w->full, s->n, sizeof s->n);
+        if (more) memcpy(w->valid, s->n, sizeof s->n);
+        if (!put(w, lo, &b)) return false;
+        if (!more) return true;
+        *w = rest;
+        s->ndims = ndims;
+        memcpy(s->n, w->full, sizeof w->full);
+    }
+    return false;
+}
+
+bool work_move(struct work *w) {
+    struct sym *s = w->s;
+    const struct stmt *t = w->h->stmt;
+    int64_t lo[SYM_DIMS];
+    bool raw =
+        t->nreads == 1 && t->nops == 1 && t->op[0].code == OP_READ &&
+        w->h->bound->buffer[t->read[0].buffer].type == w->h->bound->buffer[t->dst.buffer].type &&
+        w->n->arg[w->h->read_operand[0]].place >= 0;
+    if (!raw || (t->combine != COMBINE_SET && !w->overwrite))
+        return sym_fail(s, "'%s' is no plain copy", w->in->id);
+    if (!work_in_place(w)) return false;
+    if (brings_nothing(w)) return work_fill(w, &t->read[0]);
+    if (!valid_part(w, lo)) return false;
+    work_join_dims(w);
+    return move_parts(w, lo);
 }

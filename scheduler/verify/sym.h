@@ -102,7 +102,7 @@ struct sym {
     int around[64], naround;           /* variables of the loops around */
     int undecided;                     /* the counter on which the last question hung that had no answer, if that was the last failure; else -1 */
     bool eager, guessed;               /* loops that were visited often are guessed before much has been spent; one was */
-    bool bold;                         /* inductions that save most, and may forget what others keep, are tried */
+    bool bold;                         /* inductions that save most, and may forget what others keep, are tried, and addresses taken from their least values (tile.c) */
     bool over;                         /* the budget is spent, or nothing can be proved */
     bool prepare;
     char why[300];                     /* the last failure */

@@ -372,9 +372,10 @@ static bool write_tile(struct work *w, const struct affine *index, struct region
     return regions_add(s, x);
 }
 
-/* Elements of a home at an address: each index from its factors, in the part where `g` lies. */
-bool work_home_index(struct sym *s, const struct region *g, const struct affine *address,
-                     struct affine *index) {
+/* Each index from its factors, in the part where `g` lies. The number in a factor follows from the
+ * address's own, or from the least address: of 256 u - 64 where u is not 0. */
+static bool home_index(struct sym *s, const struct region *g, const struct affine *address,
+                       bool least, struct affine *index) {
     const struct home_layout *h = sym_layout(s, g->place);
     const struct buffer *b = &s->v->p->buffer[g->buffer];
     const int64_t *room = s->v->s->place[g->place].extent; /* with padding */
@@ -402,9 +403,11 @@ bool work_home_index(struct sym *s, const struct region *g, const struct affine 
         if (d->mod < most) most = d->mod;
         if (most == 1) continue;
         for (int i = 0; i < SYM_LOOPS; i++) sym_carry(&off.l.k[i], d->stride, &y.l.k[i]);
-        y.l.c = off.l.c / d->stride - (off.l.c % d->stride < 0);
-        off.l.c -= y.l.c * d->stride;
         for (int i = 0; i < s->ndims; i++) sym_carry(&off.d[i], d->stride, &y.d[i]);
+        lo = off.l.c;
+        if (least) affine_range(s, &off, &lo, &hi);
+        y.l.c = lo / d->stride - (lo % d->stride < 0);
+        off.l.c -= y.l.c * d->stride;
         affine_range(s, &y, &lo, &hi);
         if (lo < 0 || (d->mod != INT64_MAX && hi >= d->mod) ||
             !affine_add(&index[d->index], &y, d->div))
@@ -413,6 +416,31 @@ bool work_home_index(struct sym *s, const struct region *g, const struct affine 
     struct affine zero = affine_of(0), again;
     return affine_same(&off, &zero) && home_address(s, g->place, index, &again) &&
            work_same(s, again, *address);
+}
+
+static bool inside_buffer(const struct sym *s, int buffer, const struct affine *index) {
+    const struct buffer *b = &s->v->p->buffer[buffer];
+    for (int e = 0; e < b->ndims; e++) {
+        int64_t lo, hi;
+        affine_range(s, &index[e], &lo, &hi);
+        if (lo < 0 || hi >= b->extent[e]) return false;
+    }
+    return true;
+}
+
+/* What is behind the end of a row and what is in the next one are one address: elements of the
+ * buffer come first. More is then followed for all iterations of a loop at once, which may be too
+ * much: where a bold attempt fails, a careful one takes the first way alone. */
+bool work_home_index(struct sym *s, const struct region *g, const struct affine *address,
+                     struct affine *index) {
+    struct affine other[SYM_INDICES];
+    bool found = home_index(s, g, address, false, index);
+    if (found && inside_buffer(s, g->buffer, index)) return true;
+    if (!s->bold || !home_index(s, g, address, true, other) ||
+        (found && !inside_buffer(s, g->buffer, other)))
+        return found;
+    memcpy(index, other, (size_t)s->v->p->buffer[g->buffer].ndims * sizeof *index);
+    return true;
 }
 
 /* Padding along a dimension has an index behind the end of its buffer, where the home has room:

@@ -37,7 +37,7 @@ static struct tensor *extreme(struct import *im, struct tensor *x, bool most, co
     return m;
 }
 
-/* The first (or last) place along the axis where x is the extreme. */
+/* The first (or last) place along the axis where x is the extreme; 0 where all are NaN. */
 static bool argument(struct import *im, bool most) {
     struct tensor *x = node_input(im, 0);
     int64_t keep = 1, last = 0, extent[MAX_DIMS], full[MAX_DIMS];
@@ -57,11 +57,18 @@ static bool argument(struct import *im, bool most) {
     struct tensor *y = node_result(im, TYPE_I64, n, extent);
     struct tensor *m = y ? extreme(im, x, most, y->buffer, x->ndims, full, all, index) : NULL;
     if (!m) return false;
-    const char *to = tensor_element(im, y, kept);
-    emit_statement(im, "%s = %" PRId64, to, last ? 0 : x->extent[axis] - 1);
+    bool none = !last && type_is_float(x->type); /* may be the extreme */
+    int64_t start = last ? 0 : x->extent[axis] - !none;
+    struct tensor *found = none ? tensor_temporary(im, y->buffer, "found", TYPE_I64, n, extent) : y;
+    if (!found) return false;
+    const char *to = tensor_element(im, found, kept);
+    emit_statement(im, "%s = %" PRId64, to, start);
     emit_statement(im, "%s %s select(%s == %s, i64(%s), %" PRId64 ")", to,
                    last ? "max=" : "min=", tensor_element(im, x, index), tensor_element(im, m, all),
-                   index[axis], last ? 0 : x->extent[axis] - 1);
+                   index[axis], start);
+    if (none)
+        emit_statement(im, "%s = select(%s == %" PRId64 ", 0, %s)", tensor_element(im, y, kept), to,
+                       start, to);
     return true;
 }
 

@@ -482,3 +482,9 @@ def ranked(n):
 for name, x, k, axis, largest in (('top_k_all', ranked(300), 300, 1, 1), ('top_k_all_least', ranked(300), 300, 1, 0), ('top_k_many', ranked(260), 40, 1, 1), ('top_k_many_least', ranked(260), 40, 1, 0), ('top_k_few_nan', ranked(30)[:, :30], 30, 1, 0),
                                   ('top_k_many_middle', i8(2, 280, 3), 280, 1, 1), ('top_k_many_integers', rng.integers(-5, 5, (270, 2)), 270, 0, 0), ('top_k_one', fl(3, 1), 1, 1, 1)):
     case(name, [h.make_node('TopK', ['x', 'k'], ['v', 'i'], axis=axis, largest=largest)], {'x': x}, {'k': np.array([k])}, {'v': TYPE[str(x.dtype)], 'i': T.INT64}, results=top(x, k, axis, largest))
+
+# Rows of nothing but NaNs, and rows with some behind the first element.
+x = fl(3, 5)
+x[0], x[2, 3] = np.nan, np.nan
+for op in ('ArgMax', 'ArgMin'):
+    case(op.lower() + '_nan', [h.make_node(op, ['x'], ['y'], axis=1)], {'x': x}, {}, {'y': T.INT64})

@@ -24,7 +24,9 @@ void region_here(struct emitter *e, const struct task *t, const struct opnd *o,
                 continue;
             }
             lo = val_add(a, lo, val_scale(a, e->lo[x], c));
-            if (c % o->geom.step[d] == 0)
+            if (c == o->geom.step[d] && val_is(n, 1)) /* so that its multiples stay known */
+                n = e->size[x];
+            else if (c % o->geom.step[d] == 0)
                 n = val_add(
                     a, n, val_scale(a, val_add(a, e->size[x], val_const(-1)), c / o->geom.step[d]));
         }

@@ -1,5 +1,6 @@
 /* Fills and drains: issues of the move that fits, in loops over the dimensions that it has no axis
  * for. */
+#include "ir/number.h"
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
@@ -231,6 +232,8 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
         struct nodes body = {0};
         part.lo[dim] = val_var(a, var, r->lo[dim].max + r->n[dim].max);
         part.n[dim] = val_make(a, SX_MIN, val_const(b), val_minus(a, end, part.lo[dim]));
+        part.n[dim].min = 1;
+        part.n[dim].of = common_divisor(b, val_multiple(r->n[dim]));
         part.partial[dim] = true;
         bool ok = emit_parts(t, &body, &part, dim + 1);
         nodes_add(w, out, loop_node(w, var, r->lo[dim], end, b, LOOP_SEQUENTIAL, -1, &body));

@@ -221,10 +221,12 @@ static void keep_asked(struct decider *d, const struct question *q, int answer) 
                                q->ncandidates,
                                answer,
                                arena_array(&d->arena, (size_t)q->ncandidates, sizeof *a->text),
-                               arena_array(&d->arena, (size_t)q->ncandidates, sizeof *a->cost)};
+                               arena_array(&d->arena, (size_t)q->ncandidates, sizeof *a->cost),
+                               arena_array(&d->arena, (size_t)q->ncandidates, sizeof *a->alike)};
     for (int i = 0; i < q->ncandidates; i++) {
         a->text[i] = arena_strdup(&d->arena, q->candidate[i].text);
         a->cost[i] = q->candidate[i].cost;
+        a->alike[i] = q->alike && q->alike[i];
     }
 }
 

@@ -31,6 +31,7 @@ struct question {
     const char *subject;    /* what it is about: "stmt 1", "loop order of nest 0" */
     int ncandidates, nfeatures;
     const struct candidate *candidate;
+    const bool *alike;     /* ncandidates: one before it leads to the same in every schedule; NULL: none */
 };
 
 /* A space: integer variables moved in by approaches that construct or wander. cost() is infinite where not legal. */
@@ -68,7 +69,7 @@ void decide_point(struct decider *, const struct space *, int *at);
 
 /* ---- the same compilation again, with other prices ---- */
 /* What an approach that goes by cost was asked about statements (cover, mapping, fusion), where there was a choice. */
-struct put_question { enum question_kind kind; const char *subject; int n, answer; const char **text; double *cost; };
+struct put_question { enum question_kind kind; const char *subject; int n, answer; const char **text; double *cost; bool *alike; };
 const struct put_question *decider_asked(const struct decider *, int *n);      /* none: the approach does not go by cost */
 /* From now on this candidate counts as cheaper than the others. How many such there are before it. */
 int decider_prefer(struct decider *, enum question_kind, const char *subject, const char *text);

@@ -452,7 +452,7 @@ static int64_t choose(struct chunking *c, struct decider *d) {
         if (at[k].cost < at[best].cost) best = k;
     char *subject =
         arena_printf(&p->arena, "steps of '%s'", p->buffer[c->body.r->state[0].current].name);
-    struct question q = {QUESTION_REWRITE, subject, n, 0, at};
+    struct question q = {QUESTION_REWRITE, subject, n, 0, at, NULL};
     if (n == 1) return 1;
     return length[d ? decide(d, &q) : best];
 }

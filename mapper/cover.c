@@ -8,6 +8,7 @@
 #include "mapper/lift.h"
 #include "mapper/rows.h"
 #include "mapper/mapper_int.h"
+#include "mapper/mirror.h"
 #include "mapper/stack.h"
 #include "ir/memory.h"
 
@@ -147,18 +148,31 @@ static double executions(const struct covering *c, int stmt) {
 
 /* Costs are those of a whole run, so that those of different statements can be compared. */
 static int ask(struct covering *c, enum question_kind kind, int stmt, struct candidate *candidate,
-               int n) {
+               const bool *alike, int n) {
     double turns = executions(c, stmt);
     for (int i = 0; i < n; i++) candidate[i].cost *= turns;
-    struct question q = {
-        .kind = kind, .subject = subject_of(c, stmt), .ncandidates = n, .candidate = candidate};
+    struct question q = {.kind = kind,
+                         .subject = subject_of(c, stmt),
+                         .ncandidates = n,
+                         .candidate = candidate,
+                         .alike = alike};
     return decide(c->decider, &q);
+}
+
+/* Does an option that is asked about do the same with the reads of alike operands swapped? */
+static bool is_alike(const struct covering *c, const struct option *const *asked, int n,
+                     const struct option *o) {
+    const struct needle *needle = needle_of(c->needles, o->map.instr);
+    for (int k = 0; k < n; k++)
+        if (mapping_mirrors(c->machine, needle, &asked[k]->map, &o->map)) return true;
+    return false;
 }
 
 /* First which instruction (after which cuts), then which of its mappings. Options are sorted: the
  * first of a way is its best. */
 static const struct option *choose(struct covering *c, int stmt, const struct options *all) {
     struct candidate candidate[MAX_CANDIDATES];
+    bool alike[MAX_CANDIDATES];
     const struct option *way[MAX_CANDIDATES], *map[MAX_CANDIDATES];
     int n = 0, maps = 0;
     for (int i = 0; i < all->n; i++) {
@@ -169,15 +183,16 @@ static const struct option *choose(struct covering *c, int stmt, const struct op
         candidate[n] = (struct candidate){way_text(c, &all->at[i]), all->at[i].total, NULL};
         way[n++] = &all->at[i];
     }
-    const struct option *picked = way[ask(c, QUESTION_COVER, stmt, candidate, n)];
+    const struct option *picked = way[ask(c, QUESTION_COVER, stmt, candidate, NULL, n)];
     if (picked->fallback) return picked;
     for (int i = 0; i < all->n && maps < MAX_CANDIDATES; i++) {
         if (!same_way(&all->at[i], picked)) continue;
         candidate[maps] = (struct candidate){groups_text(c, c->cover->program, &all->at[i]),
                                              all->at[i].total, NULL};
+        alike[maps] = is_alike(c, map, maps, &all->at[i]);
         map[maps++] = &all->at[i];
     }
-    return map[ask(c, QUESTION_MAPPING, stmt, candidate, maps)];
+    return map[ask(c, QUESTION_MAPPING, stmt, candidate, alike, maps)];
 }
 
 /* ---- one statement ---- */

@@ -168,7 +168,7 @@ static int way_of(const struct program *p, const struct stmt *s, const struct gr
     if (!d) return n > 2 && c[2].cost < c[1].cost ? way[2] : way[1];
     arena_init(&scratch);
     char *subject = arena_printf(&scratch, "factors of '%s'", p->buffer[s->dst.buffer].name);
-    struct question q = {QUESTION_REWRITE, subject, n, 0, c};
+    struct question q = {QUESTION_REWRITE, subject, n, 0, c, NULL};
     int answer = way[decide(d, &q)];
     arena_free(&scratch);
     return answer;

@@ -46,7 +46,7 @@ static bool pays(const struct lifting *l, const struct lifted *x, const struct r
     struct candidate c[2] = {{"in each step", steps * weights, NULL},
                              {"before the steps", weights + steps * rows, NULL}};
     char *subject = arena_printf(&l->body.p->arena, "sum of '%s'", p->buffer[s->dst.buffer].name);
-    struct question q = {QUESTION_REWRITE, subject, 2, 0, c};
+    struct question q = {QUESTION_REWRITE, subject, 2, 0, c, NULL};
     return d ? decide(d, &q) == BEFORE : c[BEFORE].cost < c[IN_STEPS].cost;
 }
 

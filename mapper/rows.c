@@ -244,7 +244,7 @@ static bool ask(const struct program *p, int axis, struct decider *d) {
     struct candidate c[] = {{"whole", 0, NULL}, {"in rows", 0, NULL}};
     struct text subject = {0};
     text_printf(&subject, "axes of '%s'", p->axis[axis].name);
-    struct question q = {QUESTION_FUSION, subject.at, 2, 0, c};
+    struct question q = {QUESTION_FUSION, subject.at, 2, 0, c, NULL};
     bool split = decide(d, &q) == IN_ROWS;
     text_free(&subject);
     return split;

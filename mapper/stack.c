@@ -152,7 +152,7 @@ static bool pays(const struct stack *s, const struct machine *m, struct decider 
                              {"stacked", steps * shared + copied, NULL}};
     char *subject = arena_printf(&p->arena, "%d products of '%s'", s->n,
                                  p->buffer[sum->read[!s->weight].buffer].name);
-    struct question q = {QUESTION_REWRITE, subject, 2, 0, c};
+    struct question q = {QUESTION_REWRITE, subject, 2, 0, c, NULL};
     return d ? decide(d, &q) == STACKED : c[STACKED].cost < c[APART].cost;
 }
 

@@ -4,20 +4,20 @@
  * other answers to its questions are tried one by one, and each that makes the schedule cheaper,
  * device and host together, is preferred from then on. */
 #include "scheduler/retry.h"
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 enum {
-    TRIES = 10,
-    FIRST = 3,       /* where little can be won */
-    STATEMENTS = 24, /* of more the tries are fewer */
+    STATEMENTS = 24, /* of more not all answers are tried, but so many at 24: */
+    TRIES = 64,
     SMALL = 10,
     PLANS = 12000, /* that each try looks at */
     STEPS = 30000,
     LONG_STEPS = 300000 /* of two schedules that are compared once */
 };
-static const double AS_PRICED = 1.25, BESIDE = 1.5, NEARLY = 1.1, BETTER = 0.99, MUCH_BETTER = 0.93,
-                    HOPELESS = 4, IDLE = 32, WORSE = 1.01;
+static const double AS_PRICED = 1.25, NEARLY = 1.1, BETTER = 0.99, MUCH_BETTER = 0.93, HOPELESS = 4,
+                    IDLE = 32, WORSE = 1.01;
 
 /* Another answer often leads to a schedule that there was. */
 struct seen {
@@ -34,6 +34,7 @@ struct trying {
     uint64_t *tried; /* hashes of answers */
     int ntried, cap, left, adopted,
         warnings;         /* tries left; answers that are preferred; of the schedule at hand */
+    bool walked;          /* a schedule was simulated */
     bool single;          /* mappings alone are tried, those with one axis in a vector */
     double better;        /* what a try must cost at most, of the best one's cost */
     double planned, next; /* schedule.planned of the best schedule, and of the last one */
@@ -52,7 +53,8 @@ static bool has_grid(const struct machine *m) {
     return false;
 }
 
-/* Cycles of the device: simulated where that is short. */
+/* Cycles of the device: simulated where that is short. INFINITY: of others it was, not of this
+ * one; what is planned is not compared with what was simulated. */
 static double device_cycles(struct trying *t, const struct schedule *s) {
     struct text text = {0};
     schedule_print(s, &text);
@@ -64,9 +66,10 @@ static double device_cycles(struct trying *t, const struct schedule *s) {
     int64_t steps = STEPS;
     bool apart = s->host_rate > 0 || has_grid(t->m);
     double cycles = t->options->simulate && apart ? t->options->simulate(s, &steps) : -1;
+    t->walked |= cycles > 0;
+    if (cycles <= 0) cycles = t->walked ? INFINITY : schedule_cost(s, NULL);
     GROW(&t->arena, t->seen, t->nseen, t->cap_seen);
-    t->seen[t->nseen] = (struct seen){arena_strdup(&t->arena, text.at),
-                                      cycles > 0 ? cycles : schedule_cost(s, NULL)};
+    t->seen[t->nseen] = (struct seen){arena_strdup(&t->arena, text.at), cycles};
     text_free(&text);
     return t->seen[t->nseen++].cycles;
 }
@@ -131,23 +134,32 @@ static double largest(const struct put_question *a, int n) {
     return most;
 }
 
+/* As the mapper priced all statements, in cycles of the fallback. */
+static double priced(const struct put_question *a, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        if (a[i].kind == QUESTION_MAPPING) sum += a[i].cost[a[i].answer];
+    return sum;
+}
+
 /* Whether an axis is rows of lanes changes all that has it, so it is no answer like others. */
 static bool asks_for_rows(const struct put_question *a) {
     return a->kind == QUESTION_FUSION && strncmp(a->subject, "axes of '", 9) == 0;
 }
 
-/* Statements that hardly count stay as they are, and nothing goes to the fallback. */
-static void add_answers(struct trying *t, const struct put_question *a, double most,
+/* Statements that hardly count stay as they are, as do those that could save too little if they
+ * took no time; and nothing goes to the fallback. */
+static void add_answers(struct trying *t, const struct put_question *a, double least,
                         struct answers *all) {
     double given = a->cost[a->answer];
     if (a->kind == QUESTION_FUSION && strncmp(a->subject, "axes of", 7) != 0) return;
     if (asks_for_rows(a)) return;
-    if (a->kind != QUESTION_FUSION && given * SMALL < most) return;
+    if (a->kind != QUESTION_FUSION && given < least) return;
     if (t->single && a->kind != QUESTION_MAPPING) return;
     for (int i = 0; i < a->n; i++) {
         double ratio = given > 0 ? a->cost[i] / given : 1;
-        if (i == a->answer || !(ratio <= t->hopeless) || strcmp(a->text[i], "fallback") == 0 ||
-            (t->single && strchr(a->text[i], ',')))
+        if (i == a->answer || a->alike[i] || !(ratio <= t->hopeless) ||
+            strcmp(a->text[i], "fallback") == 0 || (t->single && strchr(a->text[i], ',')))
             continue;
         GROW(&t->arena, all->at, all->n, all->cap);
         bool late = a->kind == QUESTION_FUSION && isinf(t->hopeless);
@@ -162,8 +174,8 @@ static bool before(const struct answer *a, const struct answer *b) {
 /* Least priced first, in the order of the questions where that is equal. */
 static struct answers list_answers(struct trying *t, const struct put_question *asked, int n) {
     struct answers all = {.n = 0};
-    double most = largest(asked, n);
-    for (int i = 0; i < n; i++) add_answers(t, &asked[i], most, &all);
+    double least = fmax(largest(asked, n) / SMALL, (1 - t->better) * priced(asked, n));
+    for (int i = 0; i < n; i++) add_answers(t, &asked[i], least, &all);
     for (int i = 1; i < all.n; i++) {
         struct answer x = all.at[i];
         int k = i;
@@ -174,6 +186,14 @@ static struct answers list_answers(struct trying *t, const struct put_question *
 }
 
 /* ---- trying ---- */
+
+/* All answers, however many instructions there are: what cannot pay is left out by its price, and
+ * given up by its bound. A longer program has more of them, and each is a plan of the whole: the
+ * work of all tries together is that of a program of so many statements. */
+static int tries_of(const struct schedule *s) {
+    double n = s->program->nstmts;
+    return n <= STATEMENTS ? INT_MAX : (int)(TRIES * STATEMENTS / n * STATEMENTS / n);
+}
 
 static struct put_question *asked_copy(struct trying *t, int *n) {
     const struct put_question *a = decider_asked(t->decider, n);
@@ -212,14 +232,6 @@ static bool improved(struct trying *t, struct put_question *asked, int n, double
     return t->adopted > given;
 }
 
-/* As the mapper priced all statements, in cycles of the fallback. */
-static double priced(const struct put_question *a, int n) {
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        if (a[i].kind == QUESTION_MAPPING) sum += a[i].cost[a[i].answer];
-    return sum;
-}
-
 /* One of several axes was taken, which fills vectors worse than the mapper thought of all of them.
  */
 static bool loses_lanes(const struct put_question *a, int n) {
@@ -240,7 +252,7 @@ static bool better_on_cpu(struct trying *t, const struct schedule *s) {
     if (!n || s->program->nstmts > STATEMENTS) return false;
     double cost = device_cycles(t, s);
     if (!lost && cost <= NEARLY * s->alone) return false;
-    t->left = FIRST;
+    t->left = tries_of(s);
     t->hopeless = lost ? HOPELESS : NEARLY;
     t->better = MUCH_BETTER;
     t->single = true;
@@ -261,7 +273,7 @@ static bool better_on_grid(struct trying *t, const struct schedule *s) {
     struct put_question *asked = asked_copy(t, &n);
     double cost = s->program->nstmts > STATEMENTS ? 0 : device_cycles(t, s);
     if (cost <= AS_PRICED * covered(asked, n) || cost > IDLE * covered(asked, n)) return false;
-    t->left = TRIES;
+    t->left = tries_of(s);
     t->hopeless = HOPELESS;
     t->better = MUCH_BETTER;
     return improved(t, asked, n, cost);
@@ -276,13 +288,12 @@ static bool better_ways(struct trying *t, const struct schedule *s) {
     t->planned = s->planned;
     double cost = device_cycles(t, s) + s->host;
     struct put_question *asked = asked_copy(t, &n);
-    t->left = s->program->nstmts > STATEMENTS ? TRIES * STATEMENTS / s->program->nstmts : TRIES;
+    t->left = tries_of(s);
     bool as_priced = cost * s->host_rate <= AS_PRICED * priced(asked, n);
     /* Copies hardly count for the mapper: where they take most of the time its prices say little,
      * and another mapping saves more than other axes of the same. */
     t->hopeless = s->host > cost / 2 ? INFINITY : HOPELESS;
     if (!n || (as_priced && cost <= NEARLY * s->alone)) return false;
-    if (as_priced && cost <= BESIDE * s->alone && t->left > FIRST) t->left = FIRST;
     return improved(t, asked, n, cost);
 }
 

@@ -50,7 +50,7 @@ static void test_listed(void **state) {
 
 static void test_legal_and_repeatable(void **state) {
     const struct candidate c[] = {{"a", 3, NULL}, {"b", 1, NULL}, {"c", 2, NULL}};
-    const struct question q = {QUESTION_COVER, "s", 3, 0, c};
+    const struct question q = {QUESTION_COVER, "s", 3, 0, c, NULL};
     struct made_space m;
     (void)state;
     make(&m);
@@ -71,7 +71,7 @@ static void test_legal_and_repeatable(void **state) {
 
 static void test_heuristic(void **state) {
     const struct candidate c[] = {{"a", 3, NULL}, {"b", 1, NULL}, {"c", 2, NULL}, {"d", 1, NULL}};
-    const struct question q = {QUESTION_COVER, "s", 4, 0, c};
+    const struct question q = {QUESTION_COVER, "s", 4, 0, c, NULL};
     struct made_space m;
     int at[2];
     (void)state;
@@ -173,9 +173,9 @@ static void test_one_point(void **state) {
 /* Of a cover the best that is no fallback; of anything else the best. */
 static void test_instructions(void **state) {
     const struct candidate c[] = {{"fallback", 1, NULL}, {"a", 4, NULL}, {"b", 3, NULL}};
-    const struct question cover = {QUESTION_COVER, "s", 3, 0, c},
-                          alone = {QUESTION_COVER, "t", 1, 0, c},
-                          other = {QUESTION_FUSION, "s", 3, 0, c};
+    const struct question cover = {QUESTION_COVER, "s", 3, 0, c, NULL},
+                          alone = {QUESTION_COVER, "t", 1, 0, c, NULL},
+                          other = {QUESTION_FUSION, "s", 3, 0, c, NULL};
     (void)state;
     struct decider *d = decider_open(&approach_instructions, 0);
     assert_int_equal(decide(d, &cover), 2);
@@ -186,7 +186,7 @@ static void test_instructions(void **state) {
 
 static void test_random_differs(void **state) {
     const struct candidate c[] = {{"a", 3, NULL}, {"b", 1, NULL}, {"c", 2, NULL}};
-    const struct question q = {QUESTION_COVER, "s", 3, 0, c};
+    const struct question q = {QUESTION_COVER, "s", 3, 0, c, NULL};
     int seen[3] = {0};
     (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {

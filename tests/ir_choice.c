@@ -52,7 +52,7 @@ static const int counts[] = {3, 2}, start[] = {0, 0};
 static const struct space space = {QUESTION_TILE, "nest 0", 2,    names, counts,
                                    values,        cost_of,  NULL, start};
 static const struct candidate ways[] = {{"left", 1, NULL}, {"right", 2, NULL}};
-static const struct question fork_in_road = {QUESTION_PATH, "road", 2, 0, ways};
+static const struct question fork_in_road = {QUESTION_PATH, "road", 2, 0, ways, NULL};
 
 static char *save(struct decider *d, char *file) {
     struct diags diags;

@@ -93,7 +93,7 @@ static void none_is_cheaper(void **state) {
 static void preferred_answers(void **state) {
     (void)state;
     struct candidate c[3] = {{"a", 1, NULL}, {"b", 2, NULL}, {"c", 3, NULL}};
-    struct question q = {QUESTION_MAPPING, "x", 3, 0, c};
+    struct question q = {QUESTION_MAPPING, "x", 3, 0, c, NULL};
     struct decider *d = decider_open(&plan_best, 0);
     int n;
     assert_int_equal(decide(d, &q), 0);
@@ -110,10 +110,49 @@ static void preferred_answers(void **state) {
     decider_close(d);
 }
 
+/* How many mappings do what another one does with the reads of alike operands swapped. */
+static int alike_on(const char *machine, const char *text) {
+    struct diags d;
+    struct arena a;
+    arena_init(&a);
+    diags_init(&d);
+    struct machine *m = plan_machine(machine, NULL, &d);
+    struct program *p = plan_program(&a, text, NULL, 0, &d);
+    struct decider *decider = decider_open(&plan_best, 0);
+    int n, alike = 0, mappings = 0;
+    assert_true(m && p);
+    struct cover *cover = mapper_cover_allowing(p, m, REWRITE_REORDERS, NULL, NULL, decider, &d);
+    assert_non_null(cover);
+    const struct put_question *asked = decider_asked(decider, &n);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; asked[i].kind == QUESTION_MAPPING && k < asked[i].n; k++, mappings++)
+            alike += asked[i].alike[k];
+    assert_true(mappings > 1);
+    cover_free(cover);
+    decider_close(decider);
+    program_free(p);
+    machine_free(m);
+    arena_free(&a);
+    diags_free(&d);
+    return alike;
+}
+
+#define OF_TWO(op)                                                                                 \
+    "kernel two() {\n in A: f32[24, 40]\n in B: f32[40]\n out C: f32[24, 40]\n"                    \
+    " axes i: 24, j: 40\n C[i,j] = A[i,j] " op " B[j]\n}\n"
+
+/* The terms of a sum may change places, those of a difference may not. */
+static void swapped_reads_are_alike(void **state) {
+    (void)state;
+    assert_true(alike_on("machines/cpu-avx2.xml", OF_TWO("+")) > 0);
+    assert_int_equal(alike_on("machines/cpu-avx2.xml", OF_TWO("-")), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(none_is_cheaper),
         cmocka_unit_test(preferred_answers),
+        cmocka_unit_test(swapped_reads_are_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,7 @@ static inline const char *work_file(const struct work *w) {
 /* The answer to a question: which of n candidates. `otherwise`: where there is nobody to ask. */
 static inline int work_ask(const struct work *w, enum question_kind kind, const char *subject,
                            const struct candidate *c, int n, int otherwise) {
-    struct question q = {kind, subject, n, 0, c};
+    struct question q = {kind, subject, n, 0, c, NULL};
     return w->decider ? decide(w->decider, &q) : otherwise;
 }
 

@@ -178,6 +178,7 @@ static void build_memory(struct build *b, struct memory *y, const struct found *
     y->usable = build_share(b, n, "usable", 0.75);
     y->hidden = build_share(b, n, "hidden", 0.9);
     y->writeback = build_share(b, n, "writeback", 1);
+    y->tiles = build_share(b, n, "tiles", 0.5);
     y->refill = build_number(b, n, "refill", -1);
     y->streams = build_int(b, n, "streams", -1, 1);
     y->serves = build_number(b, n, "serves", 0);

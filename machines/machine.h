@@ -61,6 +61,7 @@ struct memory {
     int64_t line, ways;
     double rate, latency;              /* bytes per cycle (0: unlimited), cycles */
     double usable, hidden;             /* of a cache: share of its size that data of one tile may fill; share of its refills that computing hides */
+    double tiles;                      /* share of its size that the tiles which stay inside a group may take together */
     double refill;                     /* of a cache: cycles until it has a line from the memory behind it; 0: not counted */
     double writeback;                  /* of a refill's cycles, the share that bringing a changed line back takes beside it */
     double first;                      /* more cycles for the first of consecutive lines */

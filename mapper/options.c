@@ -4,6 +4,7 @@
 #include "mapper/body.h"
 #include "mapper/mapper_int.h"
 #include "mapper/rewrite_int.h"
+#include "mapper/rewrite_int.h"
 #include "ir/memory.h"
 
 #include <math.h>
@@ -232,18 +233,66 @@ static bool result_in_blocks(const struct covering *c, const struct program *p,
     return access_in_blocks(p, &s->dst, s->axes, tiles);
 }
 
-/* Of a product with a matrix of one row or column, which an instruction for several makes: what the
- * instances of a grid cost that have no tile then. The fallback's threads share all of its points.
+static int writer_before(const struct program *p, int stmt, const struct access *a) {
+    for (int t = stmt - 1; t >= 0; t--)
+        if (p->stmt[t].dst.buffer == a->buffer) return t;
+    return -1;
+}
+
+/* Of a statement that sets, whether it goes on from sums at the same points, directly or through
+ * the first that it reads of others: it may be done in the tiles of those, where the number of its
+ * own tiles says nothing. Not where it reads what sums over its axes made, or a cut of fewer axes.
  */
-static double idle_price(const struct covering *c, const struct program *p,
+static bool follows_sums(const struct program *p, int stmt) {
+    bool sums = false;
+    for (int next; stmt >= 0 && !sums; stmt = next) {
+        const struct stmt *s = &p->stmt[stmt];
+        next = -1;
+        for (int a = 0; a < s->nreads; a++) {
+            bool same = rw_access_axes(p, &s->read[a]) == s->axes;
+            int t = writer_before(p, stmt, &s->read[a]);
+            bool made = p->buffer[s->read[a].buffer].role == ROLE_TEMP; /* t < 0: by a cut */
+            if (t < 0 && (same || !made)) continue;
+            if (t < 0) return false;
+            if (!same && (p->stmt[t].combine != COMBINE_SET || follows_sums(p, t))) return false;
+            if (same && next < 0) next = t;
+            sums |= same && p->stmt[t].combine != COMBINE_SET;
+        }
+    }
+    return sums;
+}
+
+/* Sums of products go on from what the statement sets, in their tiles. */
+static bool starts_products(const struct program *p, int stmt) {
+    for (int t = stmt + 1; t < p->nstmts; t++)
+        if (p->stmt[t].dst.buffer == p->stmt[stmt].dst.buffer) return stmt_is_mac(p, &p->stmt[t]);
+    return false;
+}
+
+/* Products of matrices have a tile of two axes. */
+static bool is_narrow(const struct needle *n, const struct mapping *map) {
+    int rows = 0;
+    for (int x = 0; x < n->naxes; x++) rows += !n->axis[x].reduction && map->group[x].n > 0;
+    return rows < 2;
+}
+
+/* What the instances of a grid cost that have no tile: of statements that cannot be done in the
+ * tiles of others, and of a product with a matrix of one row or column, or by an instruction for
+ * one. All instances meet then (a launch). The fallback's threads share all of its points. */
+static double idle_price(const struct covering *c, const struct program *p, int stmt,
                          const struct mapping *map) {
     const struct needle *n = needle_of(c->needles, map->instr);
-    bool alone = false;
-    for (int x = 0; x < n->naxes; x++) alone |= !n->axis[x].reduction && map->group[x].n == 0;
+    const struct stmt *s = &p->stmt[stmt];
+    bool adds = s->combine != COMBINE_SET && s->axes == rw_access_axes(p, &s->dst);
+    bool alone = stmt_is_mac(p, s) ? is_narrow(n, map)
+                 : s->combine == COMBINE_SET
+                     ? is_narrow(n, map) || (!follows_sums(p, stmt) && !starts_products(p, stmt))
+                     : !adds;
     if (!alone) return 0;
     double busy = instances_busy(c->machine, n, p, map, 1);
     return reference_cycles(c->machine, c->machine->instr[map->instr].unit, map->cost) *
-           (1 / busy - 1);
+               (1 / busy - 1) +
+           (busy < 1 ? meeting_price(c->machine) : 0);
 }
 
 /* Temporaries have the last buffers of the view. */
@@ -265,7 +314,7 @@ static void price_way(struct estimator *e, struct listing *l, struct way *w, str
             more += cut_price(e, p, stmt, &o.map, l->base + w->cuts.node[k], p->nbuffers - n + k);
         memcpy(o.cut, w->cuts.node, sizeof o.cut);
         o.cost = reference_cycles(c->machine, c->machine->instr[o.map.instr].unit, o.map.cost) +
-                 (multiplies ? idle_price(c, p, &o.map) : 0) + o.map.copies;
+                 idle_price(c, p, stmt, &o.map) + o.map.copies;
         add_option(c, out, p, stmt, o, more);
     }
 }

@@ -276,6 +276,7 @@ static bool better_on_grid(struct trying *t, const struct schedule *s) {
     t->left = tries_of(s);
     t->hopeless = HOPELESS;
     t->better = MUCH_BETTER;
+    t->planned = s->planned;
     return improved(t, asked, n, cost);
 }
 

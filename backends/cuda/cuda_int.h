@@ -8,6 +8,9 @@
 /* Threads of a block that executes nothing but a dealt statement: every device takes as many. */
 enum { DEALT_THREADS = 256 };
 
+/* Bytes of registers of a multiprocessor, on every device that CUDA C has now. */
+enum { MULTIPROCESSOR_REGISTERS = 256 << 10 };
+
 /* What a kernel takes of a block, beside the registers, which the assembler counts. */
 struct kernel_use {
     const char *name, *text; /* text: what makes it another kernel (alike.c) */

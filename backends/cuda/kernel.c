@@ -361,8 +361,22 @@ static void launch(struct cuda *c, int kernel, const struct given *given, int n,
     text_free(&t);
 }
 
-/* The schedule counts on its registers, so they come before the number of blocks that a
- * multiprocessor has room for; not where a statement is dealt. */
+/* Blocks of the kernel that must have room on a multiprocessor together: as many as the bytes of
+ * registers that one may have (the pool of the memory of its places) go into all. */
+static int64_t blocks_together(struct cuda *c) {
+    const struct schedule *s = c->g.schedule;
+    int64_t bytes, n = 1;
+    int unit;
+    for (int p = 0; p < s->nplaces; p++)
+        if (c->used[p] && c->g.registers[s->place[p].memory] &&
+            memory_pool(s->machine, s->place[p].memory, &unit, &bytes) &&
+            MULTIPROCESSOR_REGISTERS / bytes > n)
+            n = MULTIPROCESSOR_REGISTERS / bytes;
+    return n;
+}
+
+/* The schedule counts on its registers: a block has as many as the machine file gives it; not where
+ * a statement is dealt. */
 void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     struct cgen *g = &c->g;
     bool dealt = node->kind == NODE_FALLBACK && (n == 1 || !cuda_is_small(c, node));
@@ -388,8 +402,9 @@ void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     else
         body(c, node, n, dealt);
     c->nroles = 0;
-    const char *bounds = arena_printf(&g->arena, "__launch_bounds__(%lld%s)", (long long)threads,
-                                      dealt ? "" : ", 1"),
+    const char *bounds = arena_printf(
+                   &g->arena, "__launch_bounds__(%lld%s)", (long long)threads,
+                   dealt ? "" : arena_printf(&g->arena, ", %lld", (long long)blocks_together(c))),
                *numbers = arena_printf(&g->arena, "%s, %lld, %lld", blocks(c, node, dealt),
                                        (long long)threads, (long long)shared);
     const struct given *given;

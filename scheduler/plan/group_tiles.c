@@ -291,12 +291,17 @@ int64_t group_room(const struct work *w, const struct nest_group *g, int memory)
     return top;
 }
 
+static int64_t tiles_room(const struct machine *m, int memory) {
+    int64_t size = graph_capacity(m, memory);
+    return size == INT64_MAX ? size : (int64_t)(m->memory[memory].tiles * (double)size);
+}
+
 static bool fit(struct work *w, struct draft *d, struct nest_group *g) {
     for (int m = 0; m < w->m->nmemories; m++) {
         find_rooms(w, g, m);
-        int64_t need = group_room(w, g, m), room = graph_capacity(w->m, m) / 2;
+        int64_t need = group_room(w, g, m), room = tiles_room(w->m, m);
         if (need <= room) continue;
-        d->why = arena_printf(w->arena, "tiles exceed half of memory '%s' by %lld bytes",
+        d->why = arena_printf(w->arena, "tiles exceed their share of memory '%s' by %lld bytes",
                               w->m->memory[m].id, (long long)(need - room));
         return false;
     }

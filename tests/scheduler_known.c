@@ -9,7 +9,7 @@
 
 #include "scheduler_plan.h"
 
-enum { LAYERS = 12 }; /* more than there are different nests */
+enum { LAYERS = 16 }; /* more than there are different nests */
 
 /* What planning a program takes, with what `known` already has and so many plans to look at (0: the
  * default); the schedule's text, if asked for. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEEP_BEST = 8, KEEP_UNHIDDEN = 3 };
+enum { KEEP_BEST = 8, KEEP_UNHIDDEN = 4 };
 
 /* ---- order inside a group ---- */
 

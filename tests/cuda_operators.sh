@@ -27,7 +27,7 @@ cubin() {
   planned "$work/x.cu" >"$work/planned"
   [ -n "$nvdisasm" ] && [ -s "$work/planned" ] || return
   found "$work/x.cubin" >"$work/found"
-  cmp -s "$work/planned" "$work/found" && good || bad "$machine $program: of matrix instructions, $(tr '\n' ' ' <"$work/planned")planned, $(tr '\n' ' ' <"$work/found")found"
+  as_planned "$work/planned" "$work/found" && good || bad "$machine $program: of matrix instructions, $(tr '\n' ' ' <"$work/planned")planned, $(tr '\n' ' ' <"$work/found")found"
   matrix=$((matrix + $(wc -l <"$work/found")))
 }
 

@@ -61,7 +61,7 @@ struct home {    /* of a buffer: in the home memory, or where tiles of it pass b
     int64_t elements;
     int near;      /* the cache in which what is folded, lies in another's home or is asked for, stays; -1 */
     bool asked;    /* each turn of its group finds its part near, as it was asked for a turn before */
-    int64_t ahead; /* bytes behind what is read that moves ask for now; 0: they do not */
+    int64_t ahead; /* bytes behind what is read that moves ask for; 0: they do not */
     int lies_in;   /* 1 + the buffer in whose home its elements lie, each where that one's will; 0: it has its own */
     int64_t *fold; /* per dimension: tiles of so many indices lie over one another, the current one from `lo`; 0: not. NULL */
     int place;

@@ -18,15 +18,20 @@ static const char windows_text[] =
     "  O[k,p,q] += i32(I[c,p+r,q+s]) * i32(F[k,c,r,s])\n"
     "}\n";
 
-/* Answers: `q` alone on the instruction's columns, `c` alone on its sums. */
-static int columns_of_q(void *s, const struct question *q) {
+/* The first mapping whose text has `mapping`, and of ways to fuse axes `fusion`. */
+static int answer_with(void *s, const struct question *q, const char *mapping, const char *fusion) {
     for (int i = 0; i < q->ncandidates; i++) {
         const char *text = q->candidate[i].text;
-        if (q->kind == QUESTION_MAPPING ? strstr(text, "j=(q) k=(c") != NULL
-                                        : q->kind == QUESTION_FUSION && strcmp(text, "c") == 0)
+        if (q->kind == QUESTION_MAPPING ? strstr(text, mapping) != NULL
+                                        : q->kind == QUESTION_FUSION && strcmp(text, fusion) == 0)
             return i;
     }
     return plan_cheapest(s, q);
+}
+
+/* Answers: `q` alone on the instruction's columns, `c` alone on its sums. */
+static int columns_of_q(void *s, const struct question *q) {
+    return answer_with(s, q, "j=(q) k=(c", "c");
 }
 
 static const struct approach by_rows = {"rows",       "q alone", plan_open, free,
@@ -34,13 +39,7 @@ static const struct approach by_rows = {"rows",       "q alone", plan_open, free
 
 /* Answers: `q` alone on the instruction's rows, `c` and `s` on its sums. */
 static int sums_of_s(void *s, const struct question *q) {
-    for (int i = 0; i < q->ncandidates; i++) {
-        const char *text = q->candidate[i].text;
-        if (q->kind == QUESTION_MAPPING ? strstr(text, "i=(q) j=(k) k=(c,s)") != NULL
-                                        : q->kind == QUESTION_FUSION && strcmp(text, "all") == 0)
-            return i;
-    }
-    return plan_cheapest(s, q);
+    return answer_with(s, q, "i=(q) j=(k) k=(c,s)", "all");
 }
 
 static const struct approach by_sums = {"sums",    "c and s", plan_open, free,

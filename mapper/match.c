@@ -435,10 +435,21 @@ static bool imm_name(void *user, const char *name, const char *field, double *ou
     return false;
 }
 
+/* The value, where it is known: false, and `none` if what is known gives no finite number. */
+static bool known_value(const struct mexpr *e, const struct mexpr_env *env, double *out,
+                        bool *none) {
+    const struct mexpr *missing;
+    bool known = mexpr_eval(e, env, out, &missing);
+    *none = !known && missing && missing->kind == MEXPR_OP;
+    return known;
+}
+
 static bool field_holds(const struct field *f, const struct mexpr_env *env, struct imm_names *u) {
     double value, bits;
+    bool none;
     u->used = false;
-    if (!f->value || !mexpr_eval(f->value, env, &value, NULL) || !u->used) return true;
+    if (!f->value) return true;
+    if (!known_value(f->value, env, &value, &none) || !u->used) return !(none && u->used);
     if (!f->bits || !mexpr_eval(f->bits, env, &bits, NULL) || bits > 62)
         return value == (double)(int64_t)value;
     if (!(value >= -0x1p62 && value <= 0x1p62) || value != (double)(int64_t)value) return false;
@@ -453,7 +464,8 @@ bool imm_encodable(const struct machine *m, const struct needle *n, const struct
     if (!n->imm && !x->nrequires) return true;
     for (int r = 0; r < x->nrequires; r++) {
         double holds = 1;
-        if (mexpr_eval(x->require[r], &env, &holds, NULL) && !holds) return false;
+        bool none;
+        if (known_value(x->require[r], &env, &holds, &none) ? !holds : none) return false;
     }
     for (int e = 0; e < x->nemits; e++)
         for (int w = 0; w < x->emit[e].nwords; w++)

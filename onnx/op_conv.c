@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool window_pads(struct import *im, struct window *w) {
+/* Where strides are longer than windows, SAME leaves elements out: a pool half of them before its
+ * first window, as ONNX's formula says; a convolution all of them behind (ONNX Runtime). */
+static bool window_pads(struct import *im, struct window *w, bool pool) {
     const char *mode = "NOTSET";
     int64_t pads[2 * SPATIAL] = {0};
     bool given;
@@ -28,8 +30,8 @@ static bool window_pads(struct import *im, struct window *w) {
         int64_t out = (w->in[d] + w->stride[d] - 1) / w->stride[d];
         int64_t total =
             (out - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1 - w->in[d];
-        if (total < 0) total = 0;
-        w->before[d] = upper ? total / 2 : total - total / 2;
+        if (total < 0 && !pool) total = 0;
+        w->before[d] = (upper ? total : total + 1) / 2;
         w->after[d] = total - w->before[d];
     }
     return true;
@@ -88,7 +90,7 @@ bool window_read(struct import *im, const struct tensor *x, const int64_t *kerne
         !attribute_int(im, "ceil_mode", &ceil))
         return false;
     w->ceil = ceil != 0;
-    return window_pads(im, w) && window_extents(im, w, kernel != NULL);
+    return window_pads(im, w, !kernel) && window_extents(im, w, kernel != NULL);
 }
 
 void window_axes(struct import *im, struct window *w) {

@@ -278,6 +278,11 @@ static bool scaled_extent(struct import *im, int d, double to, int64_t *out) {
     return true;
 }
 
+/* In f32, as ONNX infers shapes: 5 times 2.6 are 13. */
+static double scaled(int64_t extent, double scale) {
+    return floor((double)((float)extent * (float)scale));
+}
+
 static bool resize_sizes(struct import *im, int scales_at, int sizes_at, int n, const int *dims,
                          int64_t *out, double *scale) {
     struct tensor *x = node_input(im, 0);
@@ -298,7 +303,7 @@ static bool resize_sizes(struct import *im, int scales_at, int sizes_at, int n, 
         int d = dims[i];
         double extent = (double)x->extent[d];
         scale[d] = scales ? scales[i] : same > 0 ? same : (double)sizes[i] / extent;
-        double to = scales     ? floor(extent * scale[d])
+        double to = scales     ? scaled(x->extent[d], scale[d])
                     : same > 0 ? floor(same * extent + 0.5)
                                : (double)sizes[i];
         if (!scaled_extent(im, d, to, &out[d])) return false;
@@ -384,7 +389,7 @@ bool op_upsample(struct import *im) {
     } else {
         if (!upsample_scales(im, x, scale)) return false;
         for (int d = 0; d < x->ndims; d++)
-            if (!scaled_extent(im, d, (double)x->extent[d] * scale[d], &out[d])) return false;
+            if (!scaled_extent(im, d, scaled(x->extent[d], scale[d]), &out[d])) return false;
     }
     return resize_dims(im, &r, out, scale, from, to);
 }

@@ -488,3 +488,11 @@ x = fl(3, 5)
 x[0], x[2, 3] = np.nan, np.nan
 for op in ('ArgMax', 'ArgMin'):
     case(op.lower() + '_nan', [h.make_node(op, ['x'], ['y'], axis=1)], {'x': x}, {}, {'y': T.INT64})
+
+# Windows that are shorter than their strides: SAME leaves elements out before the first.
+for op in ('MaxPool', 'AveragePool'):
+    for mode in ('UPPER', 'LOWER'):
+        case('%s_short_%s' % (op.lower(), mode.lower()), [h.make_node(op, ['x'], ['y'], kernel_shape=[1, 2], strides=[4, 5], auto_pad='SAME_' + mode)], {'x': fl(1, 2, 7, 9)}, {}, {'y': T.FLOAT})
+
+# 5 times 2.6 are 13 in f32, in which ONNX infers shapes.
+case('resize_scale_in_f32', [h.make_node('Resize', ['x', '', 's'], ['y'], mode='nearest')], {'x': fl(1, 1, 5, 5)}, {'s': np.float32([1, 1, 2.6, 1.4])}, {'y': T.FLOAT})

@@ -65,18 +65,21 @@ bool pairs_bindings(isamap *im, const struct pairs *p, const char *option, struc
     return true;
 }
 
-/* Dimensions of inputs under the names that onnx_load knows: "x=2,3" is x[0] = 2 and x[1] = 3. */
+/* Dimensions of inputs under the names that onnx_load knows: "x=2,3" is x[] = 2 (their number),
+ * x[0] = 2 and x[1] = 3. */
 static bool shape_bindings(isamap *im, struct arena *a, const struct bindings *more,
                            struct bindings *out) {
     const struct pairs *p = &im->option.shape;
-    struct binding *b = arena_array(a, (size_t)more->n + (size_t)p->n * MAX_DIMS + 1, sizeof *b);
+    struct binding *b = arena_array(a, (size_t)more->n + (size_t)p->n * (MAX_DIMS + 1), sizeof *b);
     int n = more->n;
     if (n) memcpy(b, more->at, (size_t)n * sizeof *b);
     for (int i = 0; i < p->n; i++) {
         const char *at = p->at[i].value;
-        for (int d = 0; at && d < MAX_DIMS; d++) {
+        struct binding *ndims = &b[n++];
+        *ndims = (struct binding){.name = arena_printf(a, "%s[]", p->at[i].name)};
+        for (; at && ndims->value < MAX_DIMS; ndims->value++) {
             size_t k = strcspn(at, ",");
-            b[n].name = arena_printf(a, "%s[%d]", p->at[i].name, d);
+            b[n].name = arena_printf(a, "%s[%d]", p->at[i].name, (int)ndims->value);
             if (!parse_size(arena_strndup(a, at, k), &b[n++].value)) break;
             at = at[k] ? at + k + 1 : NULL;
         }

@@ -173,6 +173,16 @@ static bool call_accepts(isamap *im, const struct api_call *c, const char *file,
     return !missing;
 }
 
+/* What is written at the end has a place. */
+static bool outputs_have_places(isamap *im, const char *out) {
+    const struct options *o = &im->option;
+    const char *const file[] = {out, o->record, o->trace, o->profile_trace, o->log};
+    bool good = !o->output_dir || file_writable(o->output_dir, true, &im->diags);
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++)
+        good = (!file[i] || file_writable(file[i], false, &im->diags)) && good;
+    return good;
+}
+
 struct calling {
     const struct api_call *call;
     const char *file, *out;
@@ -181,8 +191,10 @@ struct calling {
 static int run(isamap *im, const void *user) {
     const struct calling *c = user;
     call_begin(im);
-    bool good = call_accepts(im, c->call, c->file, c->out);
-    return call_end(im, good ? c->call->run(im, c->file, c->out) : ISAMAP_USAGE);
+    int status = !call_accepts(im, c->call, c->file, c->out) ? ISAMAP_USAGE
+                 : !outputs_have_places(im, c->out)          ? ISAMAP_INPUT
+                                                             : ISAMAP_DONE;
+    return call_end(im, status == ISAMAP_DONE ? c->call->run(im, c->file, c->out) : status);
 }
 
 int call_run(isamap *im, const struct api_call *c, const char *file, const char *out) {

@@ -84,6 +84,25 @@ void file_write_failed(const char *path, int why, struct diags *d) {
     d->exhausted |= why == ENOSPC || why == EDQUOT || why == EFBIG;
 }
 
+static bool writable_folder(const char *path) {
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode)) return errno = ENOTDIR, false;
+    return access(path, W_OK | X_OK) == 0;
+}
+
+bool file_writable(const char *path, bool folder, struct diags *d) {
+    struct stat st;
+    const char *name = strrchr(path, '/');
+    struct text above = {0};
+    if (name) text_printf(&above, "%.*s", name == path ? 1 : (int)(name - path), path);
+    bool good = folder                 ? writable_folder(path)
+                : stat(path, &st) == 0 ? true /* a link, a device: what writes it says more */
+                                       : writable_folder(name ? above.at : ".");
+    if (!good) file_write_failed(path, errno, d);
+    text_free(&above);
+    return good;
+}
+
 static struct output *output_new(const char *path) {
     struct output *o = memory_array(1, sizeof *o);
     char *real = realpath(path, NULL); /* a link stays one */

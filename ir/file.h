@@ -27,6 +27,9 @@ bool output_close(struct output *, bool good, struct diags *);
 
 /* Says that the file cannot be written, by this errno. */
 void file_write_failed(const char *path, int why, struct diags *);
+/* Before any work: could the file, or files in the folder, be written at the end? False after
+ * saying why not. */
+bool file_writable(const char *path, bool folder, struct diags *);
 bool file_write(const char *path, const char *bytes, size_t length, struct diags *);
 
 #endif

@@ -98,6 +98,11 @@ static struct tensor *read_input(struct import *im, const Onnx__ValueInfoProto *
     struct tensor *t = arena_alloc(im->arena, sizeof *t);
     t->name = v->name;
     const char *problem = input_type(im, v, t);
+    int64_t ndims;
+    if (!problem && given(dims, used, arena_printf(im->arena, "%s[]", v->name), &ndims) &&
+        ndims != t->ndims)
+        problem = arena_printf(im->arena, "it has %d dimensions, but the shape given has %d",
+                               t->ndims, (int)ndims);
     for (int d = 0; !problem && d < t->ndims; d++)
         if (!dimension_value(im, v->name, d, v->type->tensor_type->shape->dim[d], dims, used,
                              &t->extent[d]))
@@ -228,10 +233,14 @@ void graph_name_kept(struct import *im, struct onnx_model *model,
 }
 
 bool graph_all_dims_used(struct import *im, const struct bindings *dims, const bool *used) {
-    for (int i = 0; dims && i < dims->n; i++)
-        if (!used[i])
-            return graph_fail(im, "no input has the name '%s', or a dimension of that name",
-                              name_shown(im->arena, dims->at[i].name));
+    for (int i = 0; dims && i < dims->n; i++) {
+        const char *name = dims->at[i].name;
+        size_t n = strlen(name);
+        if (used[i]) continue;
+        if (n > 2 && strcmp(name + n - 2, "[]") == 0) name = arena_strndup(im->arena, name, n - 2);
+        return graph_fail(im, "no input has the name '%s', or a dimension of that name",
+                          name_shown(im->arena, name));
+    }
     return true;
 }
 

@@ -50,6 +50,11 @@ expect 6 "cannot write" run tests/data/api/scale.isam --size T=4 --output-dir "$
 expect 6 "cannot write" sim examples/i8/gmm.isam -m edge16 "${small[@]}" --trace "$work/t.json"
 expect 1 "cannot write" compile tests/data/api/scale.isam -o "$work/none/x.so"
 expect 1 "cannot write" compile examples/i8/gmm.isam -m edge16 -o "$work/none/x.sched"
+# places that are not there are named before any work
+expect 1 "cannot write '$work/none': No such" run nothing.isam --output-dir "$work/none"
+expect 1 "cannot write '.*README.md': Not a dir" sim nothing.isam --output-dir README.md
+expect 1 "cannot write '$work/none/d'" run nothing.isam --record "$work/none/d"
+expect 1 "cannot write '$work/none/t.json'" sim nothing.isam --trace "$work/none/t.json"
 if "$isamap" map examples/i8/gmm.isam -m edge16 >/dev/full 2>"$work/err"; then wrong "results to /dev/full"; else ok; fi
 grep -q "standard output" "$work/err" && ok || wrong "no message for /dev/full"
 "$isamap" --version >/dev/full 2>/dev/null

@@ -35,6 +35,7 @@ struct term {
 struct term term_of(struct arena *, const struct program *, const struct stmt *);
 /* Casts without effect go; ranges are known. Nodes that are made come after the statement's. */
 void term_simplify(struct arena *, struct term *, const struct program *, int stmt);
+void term_saturates(struct term *); /* floats need not be exact beyond the clip behind them */
 bool term_absorbs_zero(const struct term *, int node); /* a zero read makes the node zero */
 bool access_same(const struct program *, const struct access *, const struct access *);
 double op_weight(const struct machine *, enum opcode); /* of a scalar operation, in intervals of the fallback */

@@ -115,4 +115,5 @@ void term_simplify(struct arena *arena, struct term *t, const struct program *p,
         t->at[i].alone = i < s->nops ? alone[i] : all;
     }
     t->root = simplify(&sim, t->root);
+    term_saturates(t);
 }

@@ -413,11 +413,12 @@ bool dynamic_quantise(struct import *, struct tensor *x, struct tensor *y, struc
                       struct tensor *zero);
 /* i32(e) - zp, or i32(e) alone */
 const char *quantised_element(struct import *, const char *element, const char *zp);
-/* The statement y[...] = T(clip(round(f64(acc[...]) * s) + zp, lo, hi)); inputs xs, ws, ys: numbers
- * of the scales' inputs; ws may be a vector along `channel` (-1: not). */
 /* The limits of a quantised result, those of its type or closer ones. */
 bool quantised_limits(struct import *, enum type, const char **least, const char **most);
-bool quantised_result(struct import *, struct tensor *acc, int xs, int ws, int ys, int yzp,
+/* The statement y[...] = T(clip(round(f32(acc[...]) * s) + zp, lo, hi)) with s = alpha * x * w / y, all in f32 as in
+ * ONNX Runtime (MlasRequantizeOutput), so its integers are equal; with an offset before rounding, which that lacks, in
+ * f64. Inputs xs, ws, ys: numbers of the scales' inputs; ws may be a vector along `channel` (-1: not). */
+bool quantised_result(struct import *, struct tensor *acc, float alpha, int xs, int ws, int ys, int yzp,
                       int channel);
 
 #endif

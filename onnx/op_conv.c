@@ -307,6 +307,6 @@ bool op_qlinear_conv(struct import *im) {
     struct tensor *acc =
         y ? tensor_temporary(im, y->buffer, "acc", TYPE_I32, c.ndims, c.shape) : NULL;
     return acc && accumulate(im, &c, acc, node_input(im, 2), node_input(im, 5)) &&
-           quantised_result(im, acc, 1, 4, 6, 7, 1);
+           quantised_result(im, acc, 1, 1, 4, 6, 7, 1);
 }
 #endif

@@ -188,7 +188,7 @@ bool op_qlinear_matmul(struct import *im) {
     if (!acc) return false;
     product_axes(im, &p);
     return accumulate(im, &p, acc, node_input(im, 2), node_input(im, 5)) &&
-           quantised_result(im, acc, 1, 4, 6, 7, p.column ? p.ndims - 1 : -1);
+           quantised_result(im, acc, 1, 1, 4, 6, 7, p.column ? p.ndims - 1 : -1);
 }
 
 /* y = the sums times the scales of A and B, of which B's may be one for each column, plus a bias of
@@ -326,10 +326,9 @@ bool op_qgemm(struct import *im) {
     struct tensor *zero = node_input(im, 8), *as = node_input(im, 1), *bs = node_input(im, 4);
     bool rounds = node_has_input(im, 7);
     if (!gemm_read(im, &g, 0, 3, 6)) return false;
-    if (!eight_bits(g.a) || !eight_bits(g.b) || (g.c && g.c->type != TYPE_I32) || g.alpha != 1 ||
+    if (!eight_bits(g.a) || !eight_bits(g.b) || (g.c && g.c->type != TYPE_I32) ||
         (rounds && zero && !eight_bits(zero)))
-        return node_fail(im, "the factors are not of 8-bit integers, the bias not of i32, or "
-                             "'alpha' is not 1");
+        return node_fail(im, "the factors are not of 8-bit integers, or the bias not of i32");
     struct tensor *y = node_result(im,
                                    !rounds ? TYPE_F32
                                    : zero  ? zero->type
@@ -349,12 +348,13 @@ bool op_qgemm(struct import *im) {
     emit_statement(im, "%s += %s * %s", tensor_element(im, acc, dst),
                    quantised_element(im, tensor_element(im, g.a, a), az),
                    quantised_element(im, tensor_element(im, g.b, b), bz));
-    if (rounds) return quantised_result(im, acc, 1, 4, 7, 8, 1);
+    if (rounds) return quantised_result(im, acc, (float)g.alpha, 1, 4, 7, 8, 1);
     if (as->type != TYPE_F32 || bs->type != TYPE_F32 || as->elements != 1 ||
         (bs->elements != 1 && bs->elements != g.shape[1]))
         return node_fail(im, "a scale is not of f32, or does not fit");
     emit_statement(im, "%s = f32(%s) * (%s * %s)", tensor_element(im, y, dst),
-                   tensor_element(im, acc, dst), tensor_scalar(im, as),
+                   tensor_element(im, acc, dst),
+                   scaled(im, TYPE_F32, g.alpha, tensor_scalar(im, as)),
                    bs->elements == 1 ? tensor_scalar(im, bs) : tensor_element(im, bs, &j));
     return true;
 }

@@ -55,17 +55,22 @@ static bool scale_known(struct import *im, int k, bool vector, struct tensor **o
     return true;
 }
 
-/* The multiplier as text: a literal, or an element of a constant with one for each channel. */
-static const char *multiplier(struct import *im, const struct tensor *x, const struct tensor *w,
+/* The multiplier as text: a literal, or an element of a constant with one for each channel. In f32
+ * each step is rounded in the order that ONNX Runtime takes, alpha * x * w / y. */
+static const char *multiplier(struct import *im, enum type type, float alpha,
+                              const struct tensor *x, const struct tensor *w,
                               const struct tensor *y, const char *base, const char *index) {
-    double ratio = tensor_float(x, 0) /
-                   tensor_float(y, 0); /* the last of three factors is applied below, in f64 */
-    if (w->elements == 1)
-        return text_number(im, TYPE_F64,
-                           tensor_float(x, 0) * tensor_float(w, 0) / tensor_float(y, 0));
-    double *data = arena_array(im->arena, (size_t)w->elements, sizeof *data);
-    for (int64_t i = 0; i < w->elements; i++) data[i] = ratio * tensor_float(w, i);
-    struct tensor *t = tensor_constant(im, base, "scale", TYPE_F64, 1, w->extent, data);
+    double factor = (float)(alpha * tensor_float(x, 0));
+    double *wide = arena_array(im->arena, (size_t)w->elements, sizeof *wide);
+    float *data = arena_array(im->arena, (size_t)w->elements, sizeof *data);
+    for (int64_t i = 0; i < w->elements; i++) {
+        float product = (float)(factor * tensor_float(w, i));
+        wide[i] = factor * tensor_float(w, i) / tensor_float(y, 0);
+        data[i] = (float)(product / tensor_float(y, 0));
+    }
+    if (w->elements == 1) return text_number(im, type, type == TYPE_F32 ? data[0] : wide[0]);
+    struct tensor *t = tensor_constant(im, base, "scale", type, 1, w->extent,
+                                       type == TYPE_F32 ? (void *)data : wide);
     return tensor_element(im, t, &index);
 }
 
@@ -95,8 +100,8 @@ static bool offset(struct import *im, const struct tensor *y, const char *base, 
     return true;
 }
 
-bool quantised_result(struct import *im, struct tensor *acc, int xs, int ws, int ys, int yzp,
-                      int channel) {
+bool quantised_result(struct import *im, struct tensor *acc, float alpha, int xs, int ws, int ys,
+                      int yzp, int channel) {
     struct tensor *x, *w, *y, *zp = node_input(im, yzp),
                               *out = name_find(&im->value, im->node->output[0]);
     const char *index[MAX_DIMS], *zero;
@@ -108,12 +113,15 @@ bool quantised_result(struct import *im, struct tensor *acc, int xs, int ws, int
                          w->elements, acc->extent[channel]);
     axes_release(im);
     axes_for(im, acc->ndims, acc->extent, index);
-    const char *s = multiplier(im, x, w, y, out->buffer, channel >= 0 ? index[channel] : "0");
-    const char *more;
-    if (!offset(im, y, out->buffer, channel >= 0 ? index[channel] : "0", &more)) return false;
-    const char *value =
-        arena_printf(im->arena, "round(f64(%s) * %s%s)", tensor_element(im, acc, index), s, more);
-    if (zero) value = arena_printf(im->arena, zp->data ? "%s + %s" : "%s + f64(%s)", value, zero);
+    const char *at = channel >= 0 ? index[channel] : "0", *more;
+    if (!offset(im, y, out->buffer, at, &more)) return false;
+    enum type type = *more ? TYPE_F64 : TYPE_F32;
+    const char *s = multiplier(im, type, alpha, x, w, y, out->buffer, at), *name = type_name(type);
+    const char *value = arena_printf(im->arena, "round(%s(%s) * %s%s)", name,
+                                     tensor_element(im, acc, index), s, more);
+    if (zero)
+        value = zp->data ? arena_printf(im->arena, "%s + %s", value, zero)
+                         : arena_printf(im->arena, "%s + %s(%s)", value, name, zero);
     const char *least, *most;
     if (!quantised_limits(im, out->type, &least, &most)) return false;
     emit_statement(im, "%s = %s(clip(%s, %s, %s))", tensor_element(im, out, index),

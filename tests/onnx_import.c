@@ -84,7 +84,7 @@ static void writes_the_forms(void **state) {
         "out   a_b: i8[4,3,5,5]\n",
         "conv_acc[n,k,p,q] = b[k]\n",
         "conv_acc[n,k,p,q] += i32(in_1[n,c,p+r-1,q+s_1-1 else 0]) * i32(w[k,c,r,s_1])\n",
-        "= i8(clip(round(f64(conv_acc[n,k,p,q]) * 0.5), -128, 127))\n",
+        "= i8(clip(round(f32(conv_acc[n,k,p,q]) * 0.5), -128, 127))\n",
         "a_b[n,k,p,q] = max(conv[n,k,p,q], 0)\n",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)

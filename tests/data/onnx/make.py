@@ -496,3 +496,20 @@ for op in ('MaxPool', 'AveragePool'):
 
 # 5 times 2.6 are 13 in f32, in which ONNX infers shapes.
 case('resize_scale_in_f32', [h.make_node('Resize', ['x', '', 's'], ['y'], mode='nearest')], {'x': fl(1, 1, 5, 5)}, {'s': np.float32([1, 1, 2.6, 1.4])}, {'y': T.FLOAT})
+# Scales whose product is a half in f32 and close to one in f64: half of the sums lie between two integers
+rng = np.random.default_rng(81)
+def halves_of(n):
+    while True:
+        x, w, y = (np.float32(v) for v in rng.uniform(0.001, 0.1, 3))
+        w = np.float32(0.5 * y / x)
+        exact = float(x) * float(w) / float(y)
+        if np.float32(np.float32(x * w) / y) == 0.5 and exact != 0.5: return x, w, y
+xs, w0, ys = halves_of(0)
+a, b = i8(4, 5), rng.integers(-2, 3, (5, 3)).astype(np.int8)
+quantised = {'xs': xs, 'xz': np.int8(3), 'w': b, 'ws': w0, 'wz': np.int8(0), 'ys': ys, 'yz': np.int8(-7)}
+case('qlinear_matmul_halves', [h.make_node('QLinearMatMul', ['x', 'xs', 'xz', 'w', 'ws', 'wz', 'ys', 'yz'], ['y'])], {'x': a}, quantised, {'y': T.INT8})
+quantised.update(ws=np.array([w0, w0 * 0.5, w0 * 3], np.float32), wz=np.zeros(3, np.int8), w=rng.integers(-2, 3, (3, 5, 1, 1)).astype(np.int8))
+case('qlinear_conv_halves', [h.make_node('QLinearConv', ['x', 'xs', 'xz', 'w', 'ws', 'wz', 'ys', 'yz'], ['y'])], {'x': i8(1, 5, 3, 4)}, quantised, {'y': T.INT8})
+quantised.update(w=b, ws=w0, wz=np.int8(0), c=rng.integers(-9, 9, 3).astype(np.int32))
+for name, ins in (('qgemm_alpha', ['c', 'ys', 'yz']), ('qgemm_alpha_float', ['c'])):
+    case(name, [ms('QGemm', ['x', 'xs', 'xz', 'w', 'ws', 'wz', *ins], alpha=0.75)], {'x': a}, {k: quantised[k] for k in ('xs', 'xz', 'w', 'ws', 'wz', *ins)}, {'y': T.INT8 if 'yz' in ins else T.FLOAT})

@@ -304,6 +304,22 @@ bool work_padding_is_neutral(struct work *w) {
 }
 
 /* ---- results ---- */
+/* No byte of the one is ever a byte of the other, padding and all turns of the loops around
+ * included. */
+static bool lie_apart(struct work *w, int read, const struct affine *a, const struct affine *b) {
+    struct sym *s = w->s;
+    const struct stmt *t = w->h->stmt;
+    const struct buffer *of = w->h->bound->buffer;
+    int64_t n[SYM_DIMS], alo, ahi, blo, bhi;
+    memcpy(n, s->n, sizeof n);
+    for (int d = 0; d < s->ndims; d++) s->n[d] = w->full[d];
+    affine_range(s, a, &alo, &ahi);
+    affine_range(s, b, &blo, &bhi);
+    memcpy(s->n, n, sizeof n);
+    return ahi < blo - (int64_t)type_size(of[t->read[read].buffer].type) + 1 ||
+           bhi < alo - (int64_t)type_size(of[t->dst.buffer].type) + 1;
+}
+
 /* An operand in the bytes of the result is read at the points where they are written. Entries of a
  * table are walked one behind the other, though they take turns: what one reads has to be there as
  * it was before the others wrote, so it is none of their bytes. */
@@ -319,6 +335,7 @@ bool work_in_place(struct work *w) {
         struct affine a = w->access[r + 1], b = w->access[0];
         a.l.c += p->address;
         b.l.c += q->address;
+        if ((from == to || (p->slots == 1 && q->slots == 1)) && lie_apart(w, r, &a, &b)) continue;
         bool moves = true;
         for (int d = 0; d < s->ndims; d++) moves &= w->full[d] == 1 || b.d[d] != 0;
         if (!w->stmt || !moves || !work_same(s, a, b) ||

@@ -74,8 +74,10 @@ bool inner_lower(struct import *im, struct inner *n, const char *op) {
     axes_release(im);
     const struct op_entry *entry = op_find("", op), *own = op_find("com.microsoft", op);
     if (!entry && !formula_find("", op)) entry = own;
-    bool ok = (entry ? entry->lower(im) : formula_lower(im, formula_find("", op))) &&
-              attributes_all_used(im);
+    bool ok = true;
+    for (int k = 0; entry && ok && k < entry->min_inputs; k++) ok = node_needs_input(im, k);
+    ok = ok && (entry ? entry->lower(im) : formula_lower(im, formula_find("", op))) &&
+         attributes_all_used(im);
     im->node = outer;
     im->attribute_used = understood;
     axes_release(im);

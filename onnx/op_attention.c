@@ -420,7 +420,8 @@ static bool rotary_embedding(struct import *im, int table, int at) {
     int64_t depth = apart ? x->extent[3] : heads > 0 ? x->extent[2] / heads : 2 * r.half;
     if (wide > 0 && wide != 2 * r.half)
         return node_fail(im, "the tables do not fit 'rotary_embedding_dim'");
-    if (!apart && x->extent[2] % depth) return node_fail(im, "its heads do not divide the width");
+    if (!apart && (depth < 1 || x->extent[2] % depth))
+        return node_fail(im, "its heads do not divide the width");
     int64_t extent[AT_COUNT] = {x->extent[0], apart ? x->extent[1] : x->extent[2] / depth, 1,
                                 x->extent[apart ? 2 : 1], depth};
     if (place) {

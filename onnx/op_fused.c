@@ -242,24 +242,26 @@ static bool embed(struct import *im, const char *const *table, const char *at) {
     return mask_lengths(im) && inner_lower(im, &n, "LayerNormalization");
 }
 
-static bool embed_needs(struct import *im, int first) {
+/* All tables; that of the segments where there are segments. */
+static bool embed_needs(struct import *im) {
     for (int k = 0; k < 5; k++)
-        if ((k != 2 || node_has_input(im, 1)) && !node_needs_input(im, first + k)) return false;
+        if ((k != 2 || node_has_input(im, 1)) && !node_needs_input(im, 2 + k)) return false;
     return true;
 }
 
 bool op_embed_layer_normalization(struct import *im) {
     const char *table[5];
     for (int k = 0; k < 5; k++) table[k] = input_name(im, 2 + k);
-    return embed_needs(im, 2) && embed(im, table, input_name(im, 8));
+    return embed_needs(im) && embed(im, table, input_name(im, 8));
 }
 
 /* The same of quantised tables. */
 bool op_qembed_layer_normalization(struct import *im) {
     const char *table[5] = {NULL};
-    if (!embed_needs(im, 2) || !embed_needs(im, 8)) return false;
+    if (!embed_needs(im)) return false;
     for (int k = 0; k < 5; k++) {
         if (!node_has_input(im, 2 + k)) continue;
+        if (!node_needs_input(im, 8 + k)) return false;
         bool zero = node_has_input(im, 13 + k);
         struct inner n = {.input = {input_name(im, 2 + k), input_name(im, 8 + k),
                                     zero ? input_name(im, 13 + k) : NULL},

@@ -195,11 +195,14 @@ bool op_group_query_attention(struct import *im) {
     if (!grouped_attributes(im, &g) || !grouped_inputs(im, &g) || !grouped_past(im, &g))
         return false;
     struct attention *a = &g.a;
-    for (int k = 3; k <= 4; k++) {
+    if (!old != !node_input(im, 4))
+        return node_fail(im, "of the past only the %s are given, expected keys and values",
+                         old ? "keys" : "values");
+    for (int k = 3; old && k <= 4; k++) {
         struct tensor *t = node_input(im, k);
-        if (t && (t->ndims != 4 || t->extent[0] != a->extent[AT_BATCH] ||
-                  t->extent[1] != g.shared || t->extent[2] != old->extent[2] ||
-                  t->extent[3] != a->extent[AT_DEPTH] || t->type != a->q.t->type))
+        if (t->ndims != 4 || t->extent[0] != a->extent[AT_BATCH] || t->extent[1] != g.shared ||
+            t->extent[2] != old->extent[2] || t->extent[3] != a->extent[AT_DEPTH] ||
+            t->type != a->q.t->type)
             return node_fail(im, "the past %s does not fit",
                              shape_text(im->arena, t->ndims, t->extent));
     }

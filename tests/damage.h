@@ -163,6 +163,23 @@ static inline void damage_all(struct damaged *d, const char *text, const char *s
         }
 }
 
+/* The files that tests/data/golden/NAME.list names, a line each, one after the other: files that
+ * are new beside them change nothing. */
+static inline void damage_files(const char *name, void (*each)(void *user, const char *path),
+                                void *user) {
+    struct arena arena;
+    struct diags d;
+    size_t n;
+    arena_init(&arena);
+    diags_init(&d);
+    const char *list = arena_printf(&arena, "tests/data/golden/%s.list", name);
+    char *at = file_read(&arena, list, 1 << 20, &n, &d);
+    assert_non_null(at);
+    for (char *path = strtok(at, "\n"); path; path = strtok(NULL, "\n")) each(user, path);
+    diags_free(&d);
+    arena_free(&arena);
+}
+
 /* What was said of all, behind `name`; frees. */
 static inline void damage_close(struct damaged *d, const char *name, struct text *seen) {
     qsort(d->sentence, (size_t)d->nsentences, sizeof *d->sentence, damage_compare);

@@ -3,8 +3,6 @@
 #include "tests/damage.h"
 #include "tests/ir_support.h"
 
-#include <glob.h>
-
 enum { MOST_POINTS = 20000, SHOWN = 12 };
 
 static bool is_small(const struct program *p) {
@@ -145,24 +143,23 @@ static void damaged_kernels(void **state) {
     golden_check("ir_damaged", &seen);
 }
 
+static void damage_file(void *user, const char *path) {
+    struct trial t;
+    size_t n;
+    trial_open(&t);
+    const char *text = file_read(&t.arena, path, 1 << 20, &n, &t.diags);
+    assert_non_null(text);
+    damage_all(user, text, "()[],=+-*/<>", 7, kernel_try, NULL);
+    trial_close(&t);
+}
+
 /* Programs that random search kept: a few damages each. */
 static void damaged_found(void **state) {
     struct damaged *d = damage_open();
     struct text seen = {0};
-    glob_t found;
     (void)state;
-    assert_int_equal(glob("tests/data/found/*.isam", 0, NULL, &found), 0);
-    for (size_t k = 0; k < found.gl_pathc; k++) {
-        struct trial t;
-        size_t n;
-        trial_open(&t);
-        const char *text = file_read(&t.arena, found.gl_pathv[k], 1 << 20, &n, &t.diags);
-        assert_non_null(text);
-        damage_all(d, text, "()[],=+-*/<>", 7, kernel_try, NULL);
-        trial_close(&t);
-    }
-    globfree(&found);
-    damage_close(d, "tests/data/found", &seen);
+    damage_files("ir_damaged_found", damage_file, d);
+    damage_close(d, "programs", &seen);
     golden_check("ir_damaged_found", &seen);
 }
 

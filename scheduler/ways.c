@@ -345,34 +345,40 @@ static bool clearly_less(struct times a, struct times b) {
 }
 
 /* Instructions that could take several rows and get one take so much of the time that a plan
- * without them could be the better one: axes in rows are preferred from now on. */
-static bool prefers_rows(struct trying *t, const struct schedule *s, const struct cover *cover) {
-    int n = 0, preferred = 0;
-    if (!s || !t->decider) return false;
-    struct put_question *asked = asked_copy(t, &n);
-    double least = s->host_rate > 0 ? (1 - BETTER) * (device_cycles(t, s) + s->host) : INFINITY;
-    for (int i = 0; i < n; i++) {
-        const struct put_question *a = &asked[i];
-        if (!asks_for_rows(a) || a->answer != 0) continue;
-        if (!preferred && cover_of_one_row(cover, t->options->needles) < least) return false;
-        decider_prefer(t->decider, a->kind, a->subject, a->text[1]);
-        preferred++;
-    }
-    return preferred > 0;
+ * without them could be the better one. */
+static bool may_gain_rows(struct trying *t, const struct schedule *s, const struct cover *cover,
+                          const struct put_question *asked, int n) {
+    bool rows = false;
+    for (int i = 0; i < n; i++) rows |= asks_for_rows(&asked[i]) && asked[i].answer == 0;
+    return rows && (s->host_rate <= 0 || cover_of_one_row(cover, t->options->needles) >=
+                                             (1 - BETTER) * (device_cycles(t, s) + s->host));
 }
 
-/* Both ways where axes may be in rows: with them first, and as it was unless that is cheaper. */
-static struct schedule *in_rows_or_whole(struct trying *t, struct schedule *s, struct cover **cover,
-                                         struct diags *diags) {
-    int given = t->decider ? decider_preferred(t->decider) : 0;
-    if (!prefers_rows(t, s, *cover)) return settled(t, s, cover, diags);
-    struct times whole = times_of(t, s);
-    decider_again(t->decider, decider_preferred(t->decider));
-    s = settled(t, again(t, s, cover, diags), cover, diags);
-    if (clearly_less(times_of(t, s), whole)) return s;
-    decider_again(t->decider, given);
+/* As at first, but for the first so many answers that are preferred. */
+static void begin_again(struct trying *t, int preferred) {
+    decider_again(t->decider, preferred);
     covers_forget(t->covers);
     t->ntried = 0;
+}
+
+/* Both ways where axes may be in rows, each with its better answers: as it was, and in rows if that
+ * is cheaper. */
+static struct schedule *in_rows_or_whole(struct trying *t, struct schedule *s, struct cover **cover,
+                                         struct diags *diags) {
+    int n = 0, given = t->decider ? decider_preferred(t->decider) : 0;
+    const struct put_question *asked = s && t->decider ? asked_copy(t, &n) : NULL;
+    bool rows = asked && may_gain_rows(t, s, *cover, asked, n);
+    s = settled(t, s, cover, diags);
+    if (!rows || !s) return s;
+    struct times whole = times_of(t, s);
+    begin_again(t, given);
+    for (int i = 0; i < n; i++)
+        if (asks_for_rows(&asked[i]) && asked[i].answer == 0)
+            decider_prefer(t->decider, asked[i].kind, asked[i].subject, asked[i].text[1]);
+    begin_again(t, decider_preferred(t->decider));
+    s = settled(t, again(t, s, cover, diags), cover, diags);
+    if (clearly_less(times_of(t, s), whole)) return s;
+    begin_again(t, given);
     return settled(t, again(t, s, cover, diags), cover, diags);
 }
 

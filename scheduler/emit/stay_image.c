@@ -171,17 +171,19 @@ static bool make(struct image *x) {
         if (y->memory == slots.memory && y->keep == KEEP_LOCAL && end > top) top = end;
     }
     if (!mv || top > room - home.bytes - align) return false;
-    struct nodes out = {0};
+    struct nodes out = {0}, stored = {0};
     int queue = w->m->instr[n->instr].queue;
-    for (int i = 0; i <= x->pos; i++) nodes_add(w, &out, c->body.at[i]);
-    if (!add_signal(w, &out, x->queue, queue)) return false;
+    if (!add_signal(w, &stored, x->queue, queue)) return false;
     x->to = add_place(w, home.buffer, slots.memory, align, &top, home.bytes, 1);
     for (int i = 0; i < c->nuses; i++)
         if (c->use[i].place == x->place && !is_store(x, c->use[i].issue)) address(x, &c->use[i]);
     strip(x, c->body.at[x->pos].loop);
     n->arg[mv->from_operand] = (struct arg){.place = x->to, .offset = sx_const(&w->s->arena, 0)};
     n->arg[mv->to_operand] = (struct arg){.place = x->home, .offset = sx_const(&w->s->arena, 0)};
-    nodes_add(w, &out, (struct node){.kind = NODE_ISSUE, .issue = n});
+    nodes_add(w, &stored, (struct node){.kind = NODE_ISSUE, .issue = n});
+    for (int i = 0; i < x->pos; i++) nodes_add(w, &out, c->body.at[i]);
+    stay_tiles(c, &out, &c->body.at[x->pos]);
+    nodes_append(w, &out, &stored);
     for (int i = x->pos + 1; i < c->body.n; i++) nodes_add(w, &out, c->body.at[i]);
     c->body = out;
     return true;

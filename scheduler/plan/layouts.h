@@ -7,6 +7,20 @@
 
 struct due;
 struct geom;
+struct task;
+
+/* Of each dimension from `lo` on so many indices, every `step`th. */
+struct copied {
+    int64_t extent[MAX_DIMS], lo[MAX_DIMS], step[MAX_DIMS];
+    bool fills; /* what is outside has a value */
+    union value fill;
+};
+
+/* pack_made.c: the layout of a copy that the task reads so. */
+struct home pack_layout(struct work *, const struct task *, const struct access *, const struct geom *);
+/* The copy of that part of a constant in the layout that the operand wants, where a statement before made one; -1. Steps of a cell that were unrolled read
+ * the same weights. */
+int pack_made(struct work *, const struct task *, const struct access *, const struct geom *, const struct copied *);
 
 bool pack_identity(struct work *, int task,
                    int operand); /* reads a copy in the layout the needle wants */

@@ -119,56 +119,28 @@ bool written_all(const struct work *w, int buffer, int stmt) {
     return false;
 }
 
-/* Bytes of a line of the translations that caches the home memory, a page; *far: of the outermost
- * cache. 0: the task's operands pass none. */
-static int64_t page_bytes(const struct work *w, const struct task *t, int64_t *far) {
-    int unit = w->m->queue[t->needle->in->queue].unit;
-    int64_t page = 0;
-    *far = 0;
-    for (int m = 0; m < w->m->nmemories; m++) {
-        const struct memory *c = &w->m->memory[m];
-        if (c->caches != w->m->home || !unit_inside(w->m, unit, c->unit)) continue;
-        if (c->line > page) page = c->line;
-        if (c->size > *far) *far = c->size;
+/* A copy of the part. -1: there is no room. */
+static int copy_part(struct work *w, int task, int old, struct copied *part, const char *name) {
+    int ndims = w->p->buffer[old].ndims, axis[MAX_DIMS], stmt = w->task[task].stmt;
+    uint64_t used = 0;
+    for (int d = 0; d < ndims; d++) {
+        axis[d] = pick_axis(w, name, part->extent[d], &used);
+        if (axis[d] < 0 && part->fills) axis[d] = longer_axis(w, part->extent[d], &used);
+        if (axis[d] < 0) return -1;
+        part->extent[d] = w->p->axis[axis[d]].extent;
     }
-    return page;
-}
-
-/* Whether the reader's sums alone walk the dimension (1), or its sums and its result do, as rows of
- * a window (2). */
-static int walked_by(const struct work *w, const struct stmt *st, const struct access *acc,
-                     int dim) {
-    bool sums = false, result = false;
-    for (int a = 0; a < w->p->naxes; a++) {
-        if (!(st->axes >> a & 1) || w->p->axis[a].extent < 2 || !access_coef(w->p, acc, dim, a))
-            continue;
-        bool kept = access_varies(w->p, &st->dst, a);
-        *(kept ? &result : &sums) = true;
+    int made = rewrite_buffer(w, name, w->p->buffer[old].type, ROLE_TEMP, ndims, part->extent);
+    if (made < 0) return -1;
+    struct access dst = rewrite_access(w, made), src = rewrite_access(w, old);
+    for (int d = 0; d < ndims; d++) {
+        set(w, &dst, d, axis[d], 1);
+        set(w, &src, d, axis[d], part->step[d]);
+        set(w, &src, d, w->p->naxes, part->lo[d]);
     }
-    return sums ? 1 + result : 0;
-}
-
-/* A copy of many planes, each larger than a page, of which a step reads a few rows of every plane:
- * no prefetcher goes on from plane to plane. Where the copy comes from behind the caches, rows lie
- * outside of planes, so that one row of all planes is one piece: 3x3 windows over 224x224x64 take
- * 26 % less time so. It does if it is larger than a quarter of the outermost cache, what it is made
- * of and the result being there too; 112x112x128 take 6 % more. */
-static void rows_outside(struct work *w, const struct task *t, const struct access *acc) {
-    struct home *h = &w->home[acc->buffer];
-    const struct buffer *b = &w->p->buffer[acc->buffer];
-    int64_t size = (int64_t)type_size(b->type), far, page = page_bytes(w, t, &far);
-    int row = 1, plane = 2;
-    if (!page || h->n <= plane || h->spaced || h->elements * size <= far / 4) return;
-    if (h->stride[plane] * size <= page) return;
-    for (int i = 0; i <= plane; i++)
-        if (h->at[i].div != 1 || h->at[i].mod) return;
-    if (walked_by(w, &w->p->stmt[t->stmt], acc, h->at[row].dim) != 2 ||
-        walked_by(w, &w->p->stmt[t->stmt], acc, h->at[plane].dim) != 1)
-        return;
-    struct coord c = h->at[row];
-    h->at[row] = h->at[plane];
-    h->at[plane] = c;
-    home_run(h, b->ndims);
+    src.has_fill = part->fills;
+    src.fill = part->fill;
+    place_copy(w, rewrite_copy(w, dst, src, used), stmt, &src);
+    return made;
 }
 
 bool pack_identity(struct work *w, int task, int operand) {
@@ -177,54 +149,42 @@ bool pack_identity(struct work *w, int task, int operand) {
     int stmt = t->stmt, read = o->read, old = w->p->stmt[stmt].read[read].buffer,
         ndims = w->p->buffer[old].ndims;
     const struct geom geom = o->geom;
-    const char *name = unique_name(w, w->p->buffer[old].name, "packed");
-    int64_t extent[MAX_DIMS], lo[MAX_DIMS], step[MAX_DIMS];
+    const struct access *was = &w->p->stmt[stmt].read[read];
+    struct copied part = {.fill = was->fill};
     bool shifted = false,
          given = w->p->buffer[old].role == ROLE_IN || w->p->buffer[old].role == ROLE_CONST;
     if (w->p->buffer[old].size) return false; /* as long as it is when the program runs */
-    if (!given && recur_moves(w, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read])) return false;
+    if (!given && recur_moves(w, &w->p->stmt[stmt], was)) return false;
     for (int d = 0; d < ndims; d++) {
-        int64_t hi;
-        access_range(w->p, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read], d, &lo[d], &hi);
-        extent[d] = w->p->buffer[old].extent[d];
-        step[d] = every(w, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read], d);
-        if (lo[d] < 0 || hi >= extent[d]) shifted = true;
-        if (lo[d] < 0 || hi >= extent[d] || step[d] > 1 || geom.live >> d & 1)
-            extent[d] = (hi - lo[d]) / step[d] + 1;
+        int64_t *lo = &part.lo[d], hi, extent = w->p->buffer[old].extent[d];
+        access_range(w->p, &w->p->stmt[stmt], was, d, lo, &hi);
+        part.step[d] = every(w, &w->p->stmt[stmt], was, d);
+        bool outside = *lo < 0 || hi >= extent;
+        shifted |= outside;
+        if (outside || part.step[d] > 1 || geom.live >> d & 1)
+            extent = (hi - *lo) / part.step[d] + 1;
         else
-            lo[d] = 0;
+            *lo = 0;
+        part.extent[d] = extent;
     }
     /* what is read outside has a value: of that the copy may have more */
-    bool fills = shifted && w->p->stmt[stmt].read[read].has_fill;
-    uint64_t used = 0;
-    int axis[MAX_DIMS];
-    for (int d = 0; d < ndims; d++) {
-        axis[d] = pick_axis(w, name, extent[d], &used);
-        if (axis[d] < 0 && fills) axis[d] = longer_axis(w, extent[d], &used);
-        if (axis[d] < 0) return false;
-        extent[d] = w->p->axis[axis[d]].extent;
-    }
-    int made = rewrite_buffer(w, name, w->p->buffer[old].type, ROLE_TEMP, ndims, extent);
+    part.fills = shifted && was->has_fill;
+    int made = pack_made(w, t, was, &geom, &part);
+    bool anew = made < 0;
+    if (anew)
+        made = copy_part(w, task, old, &part, unique_name(w, w->p->buffer[old].name, "packed"));
     if (made < 0) return false;
-    struct access dst = rewrite_access(w, made), src = rewrite_access(w, old);
-    for (int d = 0; d < ndims; d++) {
-        set(w, &dst, d, axis[d], 1);
-        set(w, &src, d, axis[d], step[d]);
-        set(w, &src, d, w->p->naxes, lo[d]);
-    }
     struct access now = w->p->stmt[stmt].read[read];
-    src.has_fill = fills;
-    src.fill = now.fill;
-    int copy = rewrite_copy(w, dst, src, used);
     now.buffer = made;
     now.coef = arena_copy(&w->p->arena, now.coef,
                           sizeof *now.coef * (size_t)ndims * (size_t)(w->p->naxes + 1));
-    for (int d = 0; d < ndims; d++) count_in_steps(w, &w->p->stmt[stmt], &now, d, lo[d], step[d]);
+    for (int d = 0; d < ndims; d++)
+        count_in_steps(w, &w->p->stmt[stmt], &now, d, part.lo[d], part.step[d]);
     if (shifted) now.has_fill = false;
     rewrite_read(w, &w->task[task], operand, now);
-    place_copy(w, copy, stmt, &src);
-    home_pack(w, made, &geom);
-    rows_outside(w, &w->task[task], &w->p->stmt[stmt].read[read]);
+    w->changes++;
+    if (!anew) return true;
+    w->home[made] = pack_layout(w, &w->task[task], &w->p->stmt[stmt].read[read], &geom);
     return true;
 }
 

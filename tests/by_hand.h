@@ -31,8 +31,8 @@ static void expect(const char *machine, const char *text, bool right) {
     bool walked = schedule_verify(s, NULL, &ignored);
     bool proved = schedule_prove_symbolically(s, 0, &why);
     if (walked != right || proved != right)
-        fprintf(stderr, "walked %d, proved %d: %s\n%s\n", walked, proved, why.n ? why.at : "",
-                ignored.n ? ignored.at[0].text : "");
+        fprintf(stderr, "walked %d, proved %d: %s\n%s\nof %s\n", walked, proved,
+                why.n ? why.at : "", ignored.n ? ignored.at[0].text : "", text);
     assert_int_equal(walked, right);
     assert_int_equal(proved, right);
     text_free(&why);

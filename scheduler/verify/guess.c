@@ -203,13 +203,15 @@ static bool meets_at(struct sym *s, const struct region *x, struct region grown,
 }
 
 /* What was there before the loop goes where that comes: looked at before the first iteration and
- * behind the last, where more is decided than at any one. */
+ * behind the last, where more is decided than at any one. Instances that were executed before are
+ * those from which it grows. */
 static bool overwritten(struct sym *s, const struct region *x, const struct regions *grown,
                         int counter) {
-    for (int k = 0; k < grown->n && x->place < s->v->s->nplaces; k++)
+    const bool instances = x->place >= s->v->s->nplaces;
+    for (int k = 0; k < grown->n; k++)
         if (grown->at[k].place == x->place &&
             (meets_at(s, x, grown->at[k], counter, s->lo[counter]) ||
-             meets_at(s, x, grown->at[k], counter, s->hi[counter] + 1)))
+             (!instances && meets_at(s, x, grown->at[k], counter, s->hi[counter] + 1))))
             return true;
     return false;
 }
@@ -235,10 +237,11 @@ static bool pattern_of(struct sym *s, const struct trips *t, const struct guess 
 }
 
 /* It holds before the first iteration: each of its last ngrown regions, but for those that can be
- * spared, which are left out; and each instance of now is in it. */
+ * spared, which are left out; and each instance of now is in it, once. */
 static bool begins(struct sym *s, const struct trips *t, struct regions *inv, int ngrown,
                    int counter, const bool *spare) {
     const struct lin first = lin_of(s->lo[counter]);
+    int instances = 0, expected = 0;
     for (int k = inv->n - 1, last = inv->n - ngrown; k >= last; k--) {
         struct region x = inv->at[k];
         region_move(&x, counter, &first, true);
@@ -249,6 +252,7 @@ static bool begins(struct sym *s, const struct trips *t, struct regions *inv, in
     for (int k = 0; k < t->start.r.n; k++) {
         const struct region *y = &t->start.r.at[k];
         bool found = y->place < s->v->s->nplaces;
+        expected += !found;
         for (int i = 0; i < inv->n && !found; i++) {
             struct region x = inv->at[i];
             if (x.place != y->place) continue;
@@ -257,7 +261,12 @@ static bool begins(struct sym *s, const struct trips *t, struct regions *inv, in
         }
         if (!found) return false;
     }
-    return true;
+    for (int i = 0; i < inv->n; i++) {
+        struct region x = inv->at[i];
+        region_move(&x, counter, &first, true);
+        instances += x.place >= s->v->s->nplaces && !region_empty(s, &x);
+    }
+    return instances == expected;
 }
 
 bool guess_find(struct sym *s, const struct trips *t, int counter, struct regions *inv) {

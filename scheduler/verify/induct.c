@@ -38,28 +38,8 @@ static bool no_more_instances(const struct sym *s, const struct frame *f, const 
     return true;
 }
 
-enum step { HOLDS, WEAKER, FAILS };
-
-/* Some number of it changes from one iteration to the next. */
-static bool changes(const struct region *x, int counter) {
-    bool some = x->base.k[counter] || x->count.k[counter] || x->step.k[counter];
-    for (int e = 0; e < x->nindices; e++) some |= x->o[e].k[counter] != 0;
-    for (int k = 0; k < (x->box ? x->nindices : x->ndims); k++) some |= x->n[k].k[counter] != 0;
-    return some;
-}
-
-/* Of region k of the pattern, which the iteration did not leave whole, the parts that it left. */
-static void keep_parts(struct sym *s, struct regions *inv, int k, int counter) {
-    const struct region x = inv->at[k];
-    inv->n--;
-    memmove(&inv->at[k], &inv->at[k + 1], (size_t)(inv->n - k) * sizeof *inv->at);
-    for (int i = 0; i < s->of[x.place].n; i++) {
-        const struct region *y = &s->of[x.place].at[i];
-        if (changes(y, counter) || !region_inside(s, y, &x)) continue;
-        regions_reserve(inv, inv->n + 1);
-        inv->at[inv->n++] = *y;
-    }
-}
+/* LOSES: it holds, but something that an iteration left is not known before the next one. */
+enum step { HOLDS, WEAKER, LOSES, FAILS };
 
 /* One iteration, by number. */
 static bool walk_body(struct sym *s, const struct loop_node *l, int64_t k) {
@@ -105,15 +85,17 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
             return FAILS;
         }
         weaker = true;
-        if (changes(&inv->at[k], counter)) { /* what was there before may stay */
+        if (pattern_moves(&inv->at[k], counter)) { /* what was there before may stay */
             region_move(&inv->at[k], counter, &first, true);
             continue;
         }
-        keep_parts(s, inv, k, counter);
+        pattern_parts(s, inv, k, counter);
     }
-    if (no_more_instances(s, &t->frame, inv, counter)) return weaker ? WEAKER : HOLDS;
-    sym_fail(s, "the instances that a loop executes have no pattern");
-    return FAILS;
+    if (!no_more_instances(s, &t->frame, inv, counter)) {
+        sym_fail(s, "the instances that a loop executes have no pattern");
+        return FAILS;
+    }
+    return weaker ? WEAKER : pattern_loses(s, &t->frame, inv, counter) ? LOSES : HOLDS;
 }
 
 /* By the line through two iterations; by the pattern that the loop had before, for one iteration
@@ -151,6 +133,17 @@ static void tie(struct sym *s, int counter, struct lin over) {
     s->last[counter].c--;
 }
 
+/* The first iterations may be too few for the pattern of all that they leave. Where more of them
+ * have not helped, later visits do not wait for them. */
+static bool may_lose(struct sym *s, struct trips *t, int64_t from) {
+    enum { PATIENCE = 4 };
+    struct history *h = &s->history[t->loop->var];
+    bool late = from >= t->begin + PATIENCE;
+    t->lost = !late && !h->loses;
+    h->loses |= late;
+    return !t->lost || sym_fail(s, "a pattern that loses what iterations leave");
+}
+
 /* All iterations from `from` to `last` by induction; the state is then what holds after `over`
  * iterations. */
 static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, struct lin over,
@@ -184,6 +177,7 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
         for (int k = 0; k < tries && step == WEAKER; k++)
             step = general_step(s, t, &inv, slot, setting, p.counter);
     }
+    if (step == LOSES) step = may_lose(s, t, from) ? HOLDS : FAILS;
     if (s->parallel && l->kind == LOOP_PARALLEL) {
         if (step == HOLDS && !parallel_general_ends(s, p.counter, touched)) step = FAILS;
         if (step != HOLDS) s->parallel->n = touched;
@@ -224,10 +218,12 @@ static int64_t walk_rest(struct sym *s, struct trips *t, int64_t from, bool reca
     struct history *h = &s->history[t->loop->var];
     int64_t to = s->bold && recalls && h->turn > from && h->turn < t->n - 1 ? h->turn : t->n - 1;
     enum by by = recalls ? BY_RECALL : BY_LINE;
+    t->lost = false;
     if (induct(s, t, from, to, lin_of(to + 1), by)) {
         if (to == t->n - 1) h->turn = -1;
         return to + 1;
     }
+    if (t->lost) return 0;
     int64_t turn = s->turn[s->nloops], last[] = {turn, t->n - 2};
     for (int k = turn < from + WORTH || turn >= t->n - 2; k < 2 && !s->over; k++) {
         if (last[k] <= from || !induct(s, t, from, last[k], lin_of(last[k] + 1), by)) continue;
@@ -297,27 +293,26 @@ static bool walk_guessed(struct sym *s, struct trips *t, bool *hopeless) {
 
 static bool walk_parts(struct sym *s, struct trips *t) {
     const struct history *h = &s->history[t->loop->var];
-    int64_t begin = 0; /* of the part whose iterations are alike */
     bool groups = h->loop == t->loop && worth_grouping(s, t, h->first, h->group), hopeless;
     known_take(s, &t->frame, &t->start);
     if (!groups && walk_guessed(s, t, &hopeless)) return true;
     if (!groups && hopeless) return false;
     for (int64_t k = 0; k < t->n; k++) {
         if (groups && k == h->first) return walk_groups(s, t, k, h->group);
-        bool learned = pattern_known(s, t), tried = worth_trying(k + 1 - begin) && !groups;
+        bool learned = pattern_known(s, t), tried = worth_trying(k + 1 - t->begin) && !groups;
         if (tried && !regions_coalesce(s, &t->frame)) return false;
         if (tried) known_take(s, &t->frame, &t->before);
         if (!walk_iteration(s, t, k)) return false;
         /* The last one alone is walked: an induction may forget what it leaves. */
         if (s->bold && t->n == 3 && k == 1 && (!learned || h->missed)) guess(s, t);
-        if (!tried || (k == begin && !learned) || t->n - k < 3) continue;
+        if (!tried || (k == t->begin && !learned) || t->n - k < 3) continue;
         if (!regions_coalesce(s, &t->frame)) return false;
         known_take(s, &t->frame, &t->now);
-        int64_t done = walk_rest(s, t, k + 1, k == begin), cycle = s->cycle[s->nloops];
+        int64_t done = walk_rest(s, t, k + 1, k == t->begin), cycle = s->cycle[s->nloops];
         if (s->over) return false;
         if (!done) known_put(s, &t->frame, &t->now.r, t->now.slot, t->now.setting);
         if (!done && worth_grouping(s, t, k + 1, cycle)) return walk_groups(s, t, k + 1, cycle);
-        if (done) begin = (k = done - 1) + 1;
+        if (done) t->begin = (k = done - 1) + 1;
     }
     return true;
 }

@@ -122,12 +122,15 @@ static bool along_axis(struct work *w, int axis, struct along *a, bool *good) {
 
 /* Of an axis of the instruction that stands for none of the program there is one value. */
 static bool along_alone(struct work *w, int axis, struct along *a, bool *good) {
+    bool some = false;
     *a = (struct along){.most = 1};
     if (w->n->axis[axis] >= 0) return false;
-    for (int d = 0; d < w->f->ndims; d++)
-        if (w->f->dim[d].axis == axis && w->fit_dim[d] >= 0)
-            a->weight[w->fit_dim[d]] = w->f->dim[d].weight;
-    return *good = result_has(w, a);
+    for (int d = 0; d < w->f->ndims; d++) {
+        if (w->f->dim[d].axis != axis || w->fit_dim[d] < 0) continue;
+        a->weight[w->fit_dim[d]] = w->f->dim[d].weight;
+        some |= a->weight[w->fit_dim[d]] != 0;
+    }
+    return some && (*good = result_has(w, a));
 }
 
 /* Axes of the result first: then the boxes of each sum are of the same results. */

@@ -249,3 +249,62 @@ bool pattern_find(struct sym *s, const struct pattern *p, const struct known *be
     free(used);
     return good || sym_fail(s, "the instances that a loop executes have no pattern");
 }
+
+/* ---- what an iteration did not leave as it was ---- */
+bool pattern_moves(const struct region *x, int counter) {
+    bool some = x->base.k[counter] || x->count.k[counter] || x->step.k[counter];
+    for (int e = 0; e < x->nindices; e++) some |= x->o[e].k[counter] != 0;
+    for (int k = 0; k < (x->box ? x->nindices : x->ndims); k++) some |= x->n[k].k[counter] != 0;
+    return some;
+}
+
+/* What all values of the counter have of a region of which one end moves: its first or its last
+ * one. */
+static bool in_common(struct sym *s, const struct region *y, int counter, struct region *out) {
+    const struct lin end[2] = {lin_of(s->lo[counter]), lin_of(s->hi[counter])};
+    struct region at[2] = {*y, *y};
+    *out = *y;
+    if (!pattern_moves(y, counter)) return true;
+    for (int k = 0; k < 2; k++) region_move(&at[k], counter, &end[k], true);
+    for (int k = 0; k < 2; k++) {
+        if (region_empty(s, &at[k]) || !region_inside(s, &at[k], &at[1 - k])) continue;
+        *out = at[k];
+        return true;
+    }
+    return false;
+}
+
+void pattern_parts(struct sym *s, struct regions *inv, int k, int counter) {
+    const struct region x = inv->at[k];
+    inv->n--;
+    memmove(&inv->at[k], &inv->at[k + 1], (size_t)(inv->n - k) * sizeof *inv->at);
+    for (int i = 0; i < s->of[x.place].n; i++) {
+        struct region y;
+        if (!in_common(s, &s->of[x.place].at[i], counter, &y) || !region_inside(s, &y, &x))
+            continue;
+        regions_reserve(inv, inv->n + 1);
+        inv->at[inv->n++] = y;
+    }
+}
+
+/* What moves with the counter, for that is what the iteration brought. */
+static bool is_kept(struct sym *s, const struct region *y, const struct regions *inv, int counter) {
+    const struct lin one = lin_of(1);
+    if (!pattern_moves(y, counter) || region_empty(s, y)) return true;
+    for (int k = 0; k < inv->n; k++) {
+        struct region x = inv->at[k];
+        if (x.place != y->place) continue;
+        region_move(&x, counter, &one, false);
+        if (region_inside(s, y, &x)) return true;
+    }
+    return false;
+}
+
+bool pattern_loses(struct sym *s, const struct frame *f, const struct regions *inv, int counter) {
+    for (int k = 0; k < f->n; k++) {
+        const struct regions *r = &s->of[f->at[k]];
+        for (int i = 0; f->at[k] < s->v->s->nplaces && i < r->n; i++)
+            if (!is_kept(s, &r->at[i], inv, counter)) return true;
+    }
+    return false;
+}

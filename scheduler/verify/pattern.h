@@ -9,7 +9,9 @@ struct trips {
     const struct loop_node *loop;
     struct affine lo;
     int64_t n, first, group;
+    int64_t begin; /* of the part whose iterations are alike */
     bool misled; /* by a guess */
+    bool lost; /* the last induction held, and was given up for what it loses */
     struct frame frame;
     struct known start, before, now; /* before the loop; before and after the last iteration */
 };
@@ -50,6 +52,7 @@ struct history {
     int64_t first, group; /* of the iterations that were taken together */
     int64_t turn;
     bool missed; /* at the last visit it had none of them */
+    bool loses; /* whatever pattern it has loses something that iterations leave */
     struct guess *guess; /* [GUESSES], the newest takes the place of the oldest; NULL: none */
     int next_guess;
     int failed; /* guesses in a row that were wrong */
@@ -65,6 +68,12 @@ int pattern_recall(struct sym *, const struct pattern *, const struct loop_node 
                    struct regions *out);
 /* False: an executed instance fits no pattern. */
 bool pattern_find(struct sym *, const struct pattern *, const struct known *before, const struct known *now, struct regions *out);
+/* Some number of it changes from one iteration to the next. */
+bool pattern_moves(const struct region *, int counter);
+/* The general iteration left something that the pattern does not know before the next one. */
+bool pattern_loses(struct sym *, const struct frame *, const struct regions *inv, int counter);
+/* In the place of region k, which the general iteration did not leave whole, the parts of it that each iteration left. */
+void pattern_parts(struct sym *, struct regions *inv, int k, int counter);
 void history_free(struct history *);
 
 /* guess.c: by an induction that held. Then before a visit what holds before its iterations, by one of the guesses that holds before the first; false: none. */

@@ -107,142 +107,15 @@ void region_tidy(struct sym *s, struct region *x) {
         if (d < x->ndims) join_dims(x, d);
 }
 
-/* ---- joining neighbours ---- */
-static bool alike(const struct region *a, const struct region *b) {
-    return a->place == b->place && a->age == b->age && a->buffer == b->buffer &&
-           a->writer == b->writer && a->type == b->type && a->box == b->box &&
-           a->filled == b->filled && (!a->filled || a->fill.i == b->fill.i) &&
-           a->nindices == b->nindices && lin_same(&a->count, &b->count) &&
-           lin_same(&a->step, &b->step);
-}
-
-static bool follows(const struct lin *begin, const struct lin *n, int64_t step,
-                    const struct lin *next) {
-    struct lin x = *begin;
-    return lin_add(&x, n, step) && lin_same(&x, next);
-}
-
-static bool join_boxes(struct region *a, const struct region *b) {
-    int apart = -1;
-    for (int e = 0; e < a->nindices; e++) {
-        if (lin_same(&a->o[e], &b->o[e]) && lin_same(&a->n[e], &b->n[e])) continue;
-        if (apart >= 0) return false;
-        apart = e;
-    }
-    if (apart < 0) return false;
-    bool up = follows(&a->o[apart], &a->n[apart], 1, &b->o[apart]),
-         down = follows(&b->o[apart], &b->n[apart], 1, &a->o[apart]);
-    if (!up && !down) return false;
-    if (!up) a->o[apart] = b->o[apart];
-    return lin_add(&a->n[apart], &b->n[apart], 1);
-}
-
-/* b begins where a ends along dimension d of a. */
-static bool goes_on(const struct region *a, const struct region *b, int d) {
-    if (!follows(&a->base, &a->n[d], a->s[d], &b->base)) return false;
-    for (int e = 0; e < a->nindices; e++)
-        if (!follows(&a->o[e], &a->n[d], a->c[d][e], &b->o[e])) return false;
-    return true;
-}
-
-static bool same_dim(const struct region *a, int i, const struct region *b, int j, bool extents) {
-    return a->s[i] == b->s[j] &&
-           memcmp(a->c[i], b->c[j], (size_t)a->nindices * sizeof a->c[i][0]) == 0 &&
-           (!extents || lin_same(&a->n[i], &b->n[j]));
-}
-
-/* All dimensions the same but for the extent of d; or b has no dimension d. */
-static bool same_but(const struct region *a, const struct region *b, int d) {
-    if (a->ndims == b->ndims) {
-        for (int k = 0; k < a->ndims; k++)
-            if (!same_dim(a, k, b, k, k != d)) return false;
-        return true;
-    }
-    if (a->ndims != b->ndims + 1) return false;
-    for (int k = 0; k < a->ndims; k++)
-        if (k != d && !same_dim(a, k, b, k > d ? k - 1 : k, true)) return false;
-    return true;
-}
-
-/* Two that are the same but for where they begin, in one index: a new dimension of two. (In several
- * they would be a diagonal, such as the last row of one block and the first of the next.) Later
- * elements at lower bytes are those of a later tile, which has overwritten a part of this one: they
- * stay apart. */
-static bool pair_up(struct region *a, const struct region *b) {
-    struct lin apart = b->base;
-    int64_t step, c[SYM_INDICES] = {0};
-    int moved = 0;
-    if (a->ndims != b->ndims || a->ndims == TILE_DIMS || !lin_add(&apart, &a->base, -1) ||
-        !lin_constant(&apart, &step) || step <= 0)
-        return false;
-    for (int k = 0; k < a->ndims; k++)
-        if (!same_dim(a, k, b, k, true)) return false;
-    for (int e = 0; e < a->nindices; e++) {
-        apart = b->o[e];
-        if (!lin_add(&apart, &a->o[e], -1) || !lin_constant(&apart, &c[e]) || c[e] < 0)
-            return false;
-        moved += c[e] > 0;
-    }
-    if (moved > 1) return false;
-    a->n[a->ndims] = lin_of(2);
-    a->s[a->ndims] = step;
-    memcpy(a->c[a->ndims], c, sizeof c);
-    a->ndims++;
-    return true;
-}
-
-/* One step of dimension d of a before it is b, which has no such dimension. */
-static bool comes_before(const struct region *a, const struct region *b, int d) {
-    struct lin one = lin_of(1);
-    if (a->ndims != b->ndims + 1 || !follows(&b->base, &one, a->s[d], &a->base)) return false;
-    for (int e = 0; e < a->nindices; e++)
-        if (!follows(&b->o[e], &one, a->c[d][e], &a->o[e])) return false;
-    return true;
-}
-
-static bool extend(struct region *a, const struct region *b) {
-    struct lin one = lin_of(1);
-    for (int d = 0; d < a->ndims; d++) {
-        if (!same_but(a, b, d)) continue;
-        if (comes_before(a, b, d)) {
-            a->base = b->base;
-            memcpy(a->o, b->o, sizeof a->o);
-            return lin_add(&a->n[d], &one, 1);
-        }
-        if (!goes_on(a, b, d)) continue;
-        return lin_add(&a->n[d], a->ndims == b->ndims ? &b->n[d] : &one, 1);
-    }
-    return false;
-}
-
-/* a gets what b says too; both stay as they are if that is not one region. */
-static bool join(struct sym *s, struct region *a, const struct region *b) {
-    if (!alike(a, b)) return false;
-    if (a->box) return join_boxes(a, b);
-    struct region x = *a, y = *b;
-    if (!extend(&x, b)) {
-        if (extend(&y, a))
-            x = y;
-        else if (!pair_up(&x, b)) {
-            y = *b;
-            if (!pair_up(&y, a)) return false;
-            x = y;
-        }
-    }
-    region_tidy(s, &x);
-    *a = x;
-    return true;
-}
-
 bool regions_add(struct sym *s, const struct region *w) {
     struct regions *r = &s->of[w->place];
     struct region x = *w;
     if (region_empty(s, &x)) return true;
     region_tidy(s, &x);
     for (int k = 0; k < r->n; k++) {
-        if (!alike(&r->at[k], &x)) continue;
+        if (!region_alike(&r->at[k], &x)) continue;
         struct region both = r->at[k];
-        if (!join(s, &both, &x)) continue;
+        if (!region_join(s, &both, &x)) continue;
         take_out(r, k);
         x = both;
         k = -1;
@@ -254,7 +127,7 @@ bool regions_add(struct sym *s, const struct region *w) {
  * on which comes first. */
 static bool join_any(struct sym *s, struct regions *r, int k) {
     for (int i = 0; i < k; i++) {
-        if (!join(s, &r->at[i], &r->at[k])) continue;
+        if (!region_join(s, &r->at[i], &r->at[k])) continue;
         take_out(r, k);
         return true;
     }
@@ -533,7 +406,7 @@ static bool cut_from(struct region *g, int k, const struct lin *begin, const str
 bool region_inside(struct sym *s, const struct region *inner, const struct region *outer) {
     struct lin begin[TILE_DIMS], length[TILE_DIMS];
     struct region part = *outer, whole = *inner;
-    if (!alike(inner, outer)) return false;
+    if (!region_alike(inner, outer)) return false;
     if (inner->box) return box_inside(s, inner, outer);
     if (region_same(inner, outer)) return true;
     if (!sub_tile(s, outer, inner, begin, length)) return false;

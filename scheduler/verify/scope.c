@@ -1,7 +1,7 @@
 /* Where the contents of local places end. Where one loop has all uses of a place, and its second
- * iteration writes it before it reads it, at the bytes of the first one, what lies there is
- * forgotten at the end of each iteration: else what remains of older tiles would have to be
- * followed until new ones have overwritten it. To forget is always right, so that this may be a
+ * iteration writes it before it reads it, at the bytes of the first one and as many, what lies
+ * there is forgotten at the end of each iteration: else what remains of older tiles would have to
+ * be followed until new ones have overwritten it. To forget is always right, so that this may be a
  * guess. */
 #include "scheduler/verify/sym.h"
 
@@ -12,17 +12,22 @@ struct scope {
     int first;         /* 1 + the first place of which it has all uses; 0: none */
 };
 
+/* The bytes that an iteration writes first, and how many issues do that. */
+struct first_write {
+    int64_t at, issues;
+};
+
 struct finder {
     struct sym *s;
     struct scope *scope;
     int nscopes;
-    int *of;         /* [nplaces] the loop that has all uses so far; NONE: no loop has; NO_USE */
-    int64_t *var;    /* [nvars] */
-    int scope_now;   /* whose places are looked at */
-    bool *used;      /* [nplaces] in the iteration that is walked, */
-    bool *reads;     /* first by a read, */
-    int64_t *at;     /* or there; */
-    int64_t *before; /* in the iteration before */
+    int *of;       /* [nplaces] the loop that has all uses so far; NONE: no loop has; NO_USE */
+    int64_t *var;  /* [nvars] */
+    int scope_now; /* whose places are looked at */
+    bool *used;    /* [nplaces] in the iteration that is walked, */
+    bool *reads;   /* first by a read, */
+    struct first_write *write;  /* or there; */
+    struct first_write *before; /* in the iteration before */
 };
 
 enum { NONE = -1, NO_USE = -2 };
@@ -79,7 +84,7 @@ static bool overwrites(const struct finder *f, const struct issue_node *n, int o
     return in->operand[operand].role == ROLE_OUT;
 }
 
-static void first_of_issue(struct finder *f, const struct issue_node *n) {
+static void first_of_issue(struct finder *f, const struct issue_node *n, int64_t trips) {
     int operands = f->s->v->m->instr[n->instr].noperands;
     for (int o = 0; o < operands; o++)
         if (!overwrites(f, n, o)) first_read(f, n->arg[o].place);
@@ -87,7 +92,7 @@ static void first_of_issue(struct finder *f, const struct issue_node *n) {
         int place = n->arg[o].place;
         if (!looked_at(f, place)) continue;
         f->used[place] = true;
-        f->at[place] = sx_eval(n->arg[o].offset, f->var);
+        f->write[place] = (struct first_write){sx_eval(n->arg[o].offset, f->var), trips};
     }
 }
 
@@ -101,16 +106,27 @@ static bool runs_later(const struct finder *f, const struct loop_node *l) {
     return true;
 }
 
-static void first_uses(struct finder *f, const struct node *node, int n) {
+/* trips: of the loops around, each in its first iteration's bounds; only compared. */
+static void first_uses(struct finder *f, const struct node *node, int n, int64_t trips) {
     for (int k = 0; k < n; k++) {
-        if (node[k].kind == NODE_ISSUE) first_of_issue(f, node[k].issue);
+        if (node[k].kind == NODE_ISSUE) first_of_issue(f, node[k].issue, trips);
         if (node[k].kind != NODE_LOOP) continue;
         const struct loop_node *l = node[k].loop;
         f->var[l->var] = sx_eval(l->lo, f->var);
-        if (f->var[l->var] >= sx_eval(l->hi, f->var) && !runs_later(f, l)) continue;
+        int64_t iterations = sx_eval(l->hi, f->var) - f->var[l->var], all;
+        if (iterations <= 0 && !runs_later(f, l)) continue;
         first_read(f, l->table - 1);
-        first_uses(f, l->body, l->nbody);
+        if (__builtin_mul_overflow(trips, iterations, &all)) all = INT64_MAX;
+        first_uses(f, l->body, l->nbody, all);
     }
+}
+
+/* The second iteration begins to write where the first one did, and as much: less of it keeps rows
+ * of the first one, such as those of a window in a ring. A last iteration may be shorter. */
+static bool writes_again(const struct finder *f, const struct loop_node *l, int place) {
+    const struct first_write *x = &f->write[place], *before = &f->before[place];
+    bool last = sx_eval(l->hi, f->var) - sx_eval(l->lo, f->var) <= 2 * l->step;
+    return x->at == before->at && (last || x->issues >= before->issues);
 }
 
 /* Of the places that end with the loop those that its second iteration writes first, where the
@@ -120,16 +136,16 @@ static void judge(struct finder *f, int number) {
     const struct loop_node *l = f->scope[number].loop;
     int64_t lo = f->var[l->var];
     f->scope_now = number;
-    first_uses(f, l->body, l->nbody);
+    first_uses(f, l->body, l->nbody, 1);
     for (int p = f->scope[number].first; p > 0; p = s->ending[p - 1].next) {
-        f->before[p - 1] = f->at[p - 1];
+        f->before[p - 1] = f->write[p - 1];
         f->used[p - 1] = f->reads[p - 1] = false;
     }
     f->var[l->var] = lo + l->step;
-    first_uses(f, l->body, l->nbody);
+    first_uses(f, l->body, l->nbody, 1);
     f->var[l->var] = lo;
     for (int p = f->scope[number].first; p > 0; p = s->ending[p - 1].next)
-        if (f->used[p - 1] && !f->reads[p - 1] && f->at[p - 1] == f->before[p - 1])
+        if (f->used[p - 1] && !f->reads[p - 1] && writes_again(f, l, p - 1))
             s->ending[p - 1].with = l;
 }
 
@@ -154,7 +170,7 @@ static void section_scopes(struct sym *s, const struct section *c) {
     f.var = arena_array(a, (size_t)s->v->s->nvars + 1, sizeof *f.var);
     f.used = arena_array(a, places, sizeof *f.used);
     f.reads = arena_array(a, places, sizeof *f.reads);
-    f.at = arena_array(a, places, sizeof *f.at);
+    f.write = arena_array(a, places, sizeof *f.write);
     f.before = arena_array(a, places, sizeof *f.before);
     for (size_t p = 0; p < places; p++) f.of[p] = NO_USE;
     find_uses(&f, c->node, c->nnodes, NONE);

@@ -161,6 +161,10 @@ bool box_in_one_fold(struct sym *, const struct region *);               /* of t
 /* The box of indices that forms run over; exact: each once. */
 bool forms_box(struct sym *, const struct affine *index, int nindices, struct region *out);
 
+/* neighbours.c */
+bool region_alike(const struct region *a, const struct region *b);     /* but for which elements lie where */
+bool region_join(struct sym *, struct region *a, const struct region *b); /* a gets what b says too; both stay as they are if that is not one region */
+
 /* frame.c */
 void frame_groups(struct sym *);                                        /* once, before the walk */
 void frame_list(struct sym *, int place);                               /* something is known of the place */

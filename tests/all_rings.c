@@ -1,0 +1,189 @@
+/* The symbolic proof on schedules written by hand, of what stays in a place while other parts of it
+ * are overwritten: rings beside blocks that are kept, windows, rows of which a part is done. Beside
+ * each right one some that must not be proved. The walk of elements says which are right. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "by_hand.h"
+
+#include <string.h>
+
+/* Two passes over 64 rows, four of them in each turn. The first `kept` rows stay in the cache, the
+ * others go through a ring of `slots` behind them. `again`: which rows the second pass brings. */
+static void kept_rows(int kept, int base, int slots, int reads, const char *again, bool right) {
+    char text[3000];
+    snprintf(text, sizeof text,
+             "schedule kept on \"cpu-avx2\" { program { kernel kept() {\n"
+             "in X: f32[64, 8] out O: f32[2, 64, 8] axes p: 2, r: 64, i: 8\n"
+             "O[p, r, i] = max(X[r, i], 0) } }\n"
+             "place X: X in dram at 0 bytes 2048 argument\n"
+             "place O: O in dram at 2048 bytes 4096 argument\n"
+             "place L: X in l2 at 0 bytes 2048 local place x: X in ymm at 0 bytes 32 local\n"
+             "place u: X in ymm at 32 bytes 32 local place o: O in ymm at 64 bytes 32 local\n"
+             "run { loop p = 0 to 2 { loop c = 0 to 16 { loop k = 0 to 4 {\n"
+             "loop f = 0 to p == 0 or %s <= c*4 + k {\n"
+             "issue load.f32(S = X + (c*4 + k)*32, D = x)\n"
+             "issue store.f32(S = x, D = L + (min(c*4 + k, %d) + max(c*4 + k - %d, 0)%%%d)*32) }\n"
+             "issue load.f32(S = L + (min(c*4 + k, %d) + max(c*4 + k - %d, 0)%%%d)*32, D = u)\n"
+             "issue max.imm.f32(A = u, s = imm 0, C = o)\n"
+             "do 0 axes (j: i) at (p = p, r = c*4 + k, i = 0)\n"
+             "issue store.f32(S = o, D = O + p*2048 + (c*4 + k)*32) } } } } }",
+             again, base, kept, slots, base, kept, reads);
+    expect("cpu-avx2", text, right);
+}
+
+static void blocks_beside_rings(void **state) {
+    (void)state;
+    kept_rows(1, 1, 3, 3, "1", RIGHT);
+    kept_rows(25, 25, 3, 3, "25", RIGHT);
+    kept_rows(25, 25, 5, 5, "25", RIGHT);
+    kept_rows(26, 26, 2, 2, "26", RIGHT);
+    /* a kept row is taken for one of the ring, and the other way round; a ring over a kept row */
+    kept_rows(25, 25, 3, 3, "26", WRONG);
+    kept_rows(1, 1, 3, 3, "2", WRONG);
+    kept_rows(25, 24, 3, 3, "25", WRONG);
+    kept_rows(25, 25, 3, 2, "25", WRONG);
+    kept_rows(26, 26, 2, 2, "25", RIGHT);
+    kept_rows(26, 26, 2, 2, "64", WRONG);
+}
+
+/* Windows of `window` rows, four apart, in a ring: what two have in common is brought once. */
+static void window(const char *from, int window, int ring, const char *last, bool right) {
+    char text[3000];
+    snprintf(text, sizeof text,
+             "schedule windows on \"cpu-avx2\" { program { kernel windows() {\n"
+             "in X: f32[29, 8] out O: f32[6, 8] axes p: 6, i: 8\n"
+             "O[p, i] = max(X[4*p, i], X[4*p + 4, i]) } }\n"
+             "place X: X in dram at 0 bytes 928 argument\n"
+             "place O: O in dram at 1024 bytes 192 argument\n"
+             "place L: X in l2 at 0 bytes 256 local place x: X in ymm at 0 bytes 32 local\n"
+             "place u: X in ymm at 32 bytes 32 local place v: X in ymm at 64 bytes 32 local\n"
+             "place o: O in ymm at 96 bytes 32 local\n"
+             "run { loop p = 0 to 6 { loop r = 4*p + %s to 4*p + %d {\n"
+             "issue load.f32(S = X + r*32, D = x) issue store.f32(S = x, D = L + r%%%d*32) }\n"
+             "issue load.f32(S = L + (4*p)%%%d*32, D = u)\n"
+             "issue load.f32(S = L + (4*p + %s)%%%d*32, D = v)\n"
+             "issue max.f32(A = u, B = v, C = o) do 0 axes (j: i) at (p = p, i = 0)\n"
+             "issue store.f32(S = o, D = O + p*32) } } }",
+             from, window, ring, ring, last, ring);
+    expect("cpu-avx2", text, right);
+}
+
+static void windows_in_rings(void **state) {
+    (void)state;
+    window("(p != 0)", 5, 5, "4", RIGHT);
+    window("(p != 0)", 5, 6, "4", RIGHT);
+    window("0", 5, 5, "4", RIGHT);
+    window("(p != 0)", 5, 7, "4", RIGHT);
+    /* the row in common is overwritten, or not brought; another row */
+    window("(p != 0)", 5, 4, "4", WRONG);
+    window("1", 5, 5, "4", WRONG);
+    window("(p != 0)*2", 6, 6, "4", RIGHT);
+    window("(p != 0)*3", 6, 6, "4", RIGHT);
+    window("(p != 0)*5", 6, 6, "4", WRONG);
+    window("(p != 0)", 5, 5, "3", WRONG);
+}
+
+/* Of four rows the columns that are done lie where the others were. */
+static void columns(const char *first, const char *last, const char *read, bool right) {
+    char text[4000];
+    struct text rows = {0};
+    for (int k = 0; k < 4; k++)
+        text_printf(
+            &rows,
+            "issue load.f32(S = L + (%d*24 + %s)*4, D = x)\n"
+            "issue max.imm.f32(A = x, s = imm 0, C = t) do 0 axes (j: i) at (r = %d, i = q)\n"
+            "issue store.f32(S = t, D = L + (%d*24 + q)*4)\n",
+            k,
+            k == 0   ? first
+            : k == 3 ? last
+                     : "q",
+            k, k);
+    snprintf(
+        text, sizeof text,
+        "schedule columns on \"cpu-avx2\" { program { kernel columns() {\n"
+        "in X: f32[4, 24] out O: f32[4, 24] temp T: f32[4, 24] axes r: 4, i: 24\n"
+        "T[r, i] = max(X[r, i], 0)\n O[r, i] = max(T[r, i], 1) } }\n"
+        "place X: X in dram at 0 bytes 384 argument\n"
+        "place O: O in dram at 384 bytes 384 argument\n"
+        "place L: X in l2 at 0 bytes 384 local place x: X in ymm at 0 bytes 32 local\n"
+        "place t: T in ymm at 32 bytes 32 local place u: T in ymm at 64 bytes 32 local\n"
+        "place o: O in ymm at 96 bytes 32 local\n"
+        "run { loop r = 0 to 4 { loop i = 0 to 24 step 8 {\n"
+        "issue load.f32(S = X + (r*24 + i)*4, D = x)\n"
+        "issue store.f32(S = x, D = L + (r*24 + i)*4) } }\n"
+        "loop q = 0 to 24 step 8 { %s loop w = 0 to 4 {\n"
+        "issue load.f32(S = L + (w*24 + %s)*4, D = u) issue max.imm.f32(A = u, s = imm 1, C = o)"
+        " do 1 axes (j: i) at (r = w, i = q) issue store.f32(S = o, D = O + (w*24 + q)*4)\n"
+        "} } } }",
+        rows.at, read);
+    expect("cpu-avx2", text, right);
+    text_free(&rows);
+}
+
+static void columns_in_place(void **state) {
+    (void)state;
+    columns("q", "q", "q", RIGHT);
+    columns("min(q + 8, 16)", "q", "q", WRONG);
+    columns("q", "0", "q", WRONG);
+    columns("q", "q", "min(q + 8, 16)", WRONG);
+}
+
+/* One row times a matrix whose last 16 columns are cut in their middle: the instruction's rows
+ * stand for no axis. */
+static void row_times(const char *add, int blocks, int columns, bool right) {
+    char text[3000];
+    snprintf(
+        text, sizeof text,
+        "schedule row on \"edge16\" { program { kernel row() {\n"
+        "in A: i8[64] in B: i8[64, 40] out C: i32[40] axes k: 64, j: 40\n"
+        "temp P: i8[64, 40] temp D: i32[40]\n"
+        "P[k, j] = B[k, j]\n D[j] = 0\n D[j] += i32(A[k]) * i32(P[k, j])\n C[j] = D[j] } }\n"
+        "place A: A in dram at 0 bytes 64 argument place B: B in dram at 64 bytes 2560 argument\n"
+        "place C: C in dram at 2624 bytes 160 argument\n"
+        "place P: P in dram at 2816 bytes 3072 workspace layout \"i0,i1 -> i0/16, i1/16, i1%%16, "
+        "i0%%16\" extent [64, 48]\n"
+        "place D: D in dram at 5888 bytes 192 workspace layout \"i0 -> i0/16, i0%%16\" extent "
+        "[48]\n"
+        "place d: D in acc at 0 bytes 192 local place a: A in inp at 0 bytes 64 local\n"
+        "place w: P in wgt at 0 bytes 768 slots 3 local\n"
+        "run { fallback core llvm do 0 sync vec push bell.load sync vec push bell.exec\n"
+        "sync exec pop bell.exec sync vec push bell.store sync store pop bell.store\n"
+        "sync exec push e2l sync exec push e2l sync exec push e2l\n"
+        "issue ld.inp(Y = 1, X = 4, y0 = 0, y1 = 0, x0 = 0, x1 = 0, ys = 16, S = A, D = a) "
+        "pop bell.load loop k = 0 to 64 step 16 axis k { rotate w\n"
+        "issue ld.wgt(Y = 1, X = %d, y0 = 0, y1 = 0, x0 = 0, x1 = 0, ys = 256, S = P + k*48, "
+        "D = w) pop e2l push l2e\n"
+        "loop j = 0 to %d step 16 hardware axis j {\n"
+        "issue mm16(M = 1, add = %s, A = a + k, B = w + j*16, C = d + j*4)\n"
+        "do 2 init 1 axes (i: -, j: j, k: k) at (k = k, j = j) pop l2e push e2l } }\n"
+        "sync load pop e2l sync load pop e2l sync load pop e2l sync exec push e2s\n"
+        "issue st.acc(Y = 1, X = 3, ys = 16, S = d, D = D) pop e2s push done.store\n"
+        "sync load push done.load sync vec pop done.load sync exec push done.exec\n"
+        "sync vec pop done.exec sync vec pop done.store fallback core llvm do 3 } }",
+        blocks, columns, add);
+    expect("edge16", text, right);
+}
+
+static void rows_of_one(void **state) {
+    (void)state;
+    row_times("k != 0", 3, 40, RIGHT);
+    /* weights or columns that are left out; sums that begin late, or anew */
+    row_times("k != 0", 2, 40, WRONG);
+    row_times("k != 0", 3, 32, WRONG);
+    row_times("16 < k", 3, 40, WRONG);
+    row_times("1", 3, 40, WRONG);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_beside_rings),
+        cmocka_unit_test(windows_in_rings),
+        cmocka_unit_test(columns_in_place),
+        cmocka_unit_test(rows_of_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

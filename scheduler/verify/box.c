@@ -31,6 +31,7 @@ static bool one_side_on(const struct sym *s, struct region *need, const struct r
 const struct region *home_holds(struct sym *s, int place, struct region need,
                                 const struct wanted_version *want) {
     const struct region *first = NULL;
+    if (!parted_settle(s, place)) return NULL;
     for (bool on = true; on;) {
         on = false;
         for (int k = 0; k < s->of[place].n; k++) {
@@ -263,7 +264,6 @@ static bool fallback_part(struct sym *s, const struct fallback_node *n, const st
     const struct buffer *b = &s->v->p->buffer[w->buffer];
     struct wanted_version want;
     int64_t times = 1;
-    if (sets_part(t)) return sym_fail(s, "statement %d has constraints", n->stmt);
     for (int d = 0; d < s->ndims; d++) {
         bool moves = false;
         for (int e = 0; e < b->ndims; e++) moves |= index[e].d[d] != 0;
@@ -280,6 +280,23 @@ static bool fallback_part(struct sym *s, const struct fallback_node *n, const st
     if (!g) return false;
     bool partial = g->writer == n->stmt && lin_same(&g->step, &w->step);
     return !partial || lin_add(&w->count, &g->count, 1);
+}
+
+/* What is at home then. */
+static bool fallback_leaves(struct sym *s, const struct fallback_node *n,
+                            const struct affine *point, const struct affine *index,
+                            struct region *w) {
+    const struct stmt *t = &s->v->p->stmt[n->stmt];
+    bool whole = sym_image(s, n->stmt)->whole;
+    struct region box;
+    if (!whole && sets_part(t)) return sym_fail(s, "statement %d has constraints", n->stmt);
+    if (!whole && !forms_box(s, index, w->nindices, &box) && t->combine == COMBINE_SET)
+        return parted_write(s, n->stmt, index, w);
+    if (!(whole ? fallback_whole(s, n, point, index, w) : fallback_part(s, n, index, w)) ||
+        !box_in_one_fold(s, w))
+        return false;
+    regions_kill(s, w);
+    return sym_spend(s, 4) && regions_add(s, w);
 }
 
 bool box_fallback(struct sym *s, const struct fallback_node *n) {
@@ -303,12 +320,7 @@ bool box_fallback(struct sym *s, const struct fallback_node *n) {
         return false;
     w.step = sym_step(s, n->stmt);
     w.writer = sym_writer(s, n->stmt);
-    if (!(sym_image(s, n->stmt)->whole ? fallback_whole(s, n, point, index, &w)
-                                       : fallback_part(s, n, index, &w)) ||
-        !box_in_one_fold(s, &w))
-        return false;
-    regions_kill(s, &w);
-    return sym_spend(s, 4) && regions_add(s, &w) && box_executed(s);
+    return fallback_leaves(s, n, point, index, &w) && box_executed(s);
 }
 
 /* ---- begin and end ---- */

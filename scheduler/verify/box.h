@@ -34,6 +34,12 @@ bool remade(const struct sym *, int stmt);
 bool remade_sum(struct sym *, int stmt, const struct lin *before, const struct lin *count);
 bool remade_end(struct sym *, int k);
 
+/* parted.c. A fallback writes a part of the box that is none itself: known is what executed instances write of it (count PARTED).
+ * parted_settle: where those are all, that is known. parted_begun: what instances write is asked of the host; none may be executed elsewhere. */
+bool parted_write(struct sym *, int stmt, const struct affine *index, const struct region *around);
+bool parted_settle(struct sym *, int place);
+bool parted_begun(struct sym *, int stmt);
+
 bool index_forms(struct sym *, const struct access *, const struct affine *point, struct affine *index);
 
 #endif

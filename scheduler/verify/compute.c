@@ -34,7 +34,7 @@ static bool clears(struct work *w) {
         if (lo < 0 || hi >= p->axis[a].extent || !(s->v->domain[w->n->stmt] >> a & 1))
             return sym_fail(s, "statement %d has an axis of its own", w->n->init);
     }
-    return instances_executed(s, w->n->init, point);
+    return !parted_begun(s, w->n->init) && instances_executed(s, w->n->init, point);
 }
 
 static bool each_point_moves(struct work *w) {
@@ -92,7 +92,7 @@ bool work_compute_box(struct work *w) {
     if (!w->overwrite && adds && !work_partial_before(w, &before)) return false;
     if (reduces && !w->overwrite && !adds)
         return sym_fail(s, "'%s' does not add to its destination", w->in->id);
-    if (!instances_executed(s, w->n->stmt, w->point)) return false;
+    if (parted_begun(s, w->n->stmt) || !instances_executed(s, w->n->stmt, w->point)) return false;
     x.count = lin_of(contributions(w));
     if (!reduces && x.count.c != 1) return sym_fail(s, "instances share their destination");
     if (!lin_add(&x.count, &before, 1)) return false;
@@ -139,8 +139,11 @@ static const struct region *move_from(struct work *w, struct affine *index, enum
     int place = w->n->arg[w->h->read_operand[0]].place;
     bool local = s->v->s->place[place].keep == KEEP_LOCAL;
     int64_t stride[SYM_DIGITS];
+    struct lin parted = lin_of(PARTED);
+    if (!parted_settle(s, place)) return NULL;
     for (int k = 0; k < s->of[place].n && sym_spend(s, 1); k++) {
         const struct region *g = &s->of[place].at[k];
+        if (lin_same(&g->count, &parted)) continue;
         if (region_is_constant(g) || (local && !region_is_current(g, place))) continue;
         if (g->type != s->v->p->buffer[g->buffer].type ||
             type_size(g->type) != type_size(w->in->operand[w->h->read_operand[0]].type))

@@ -238,15 +238,17 @@ static bool pattern_of(struct sym *s, const struct trips *t, const struct guess 
 
 /* It holds before the first iteration: each of its last ngrown regions, but for those that can be
  * spared, which are left out; and each instance of now is in it, once. */
-static bool begins(struct sym *s, const struct trips *t, struct regions *inv, int ngrown,
-                   int counter, const bool *spare) {
+static bool begins(struct sym *s, struct trips *t, struct regions *inv, int ngrown, int counter,
+                   const bool *spare) {
     const struct lin first = lin_of(s->lo[counter]);
     int instances = 0, expected = 0;
+    t->spared.n = 0;
     for (int k = inv->n - 1, last = inv->n - ngrown; k >= last; k--) {
         struct region x = inv->at[k];
         region_move(&x, counter, &first, true);
         if (regions_imply(s, s->of[x.place].at, s->of[x.place].n, &x)) continue;
         if (!spare[k - last] || x.place >= s->v->s->nplaces) return false;
+        put(&t->spared, &inv->at[k]);
         inv->at[k] = inv->at[--inv->n];
     }
     for (int k = 0; k < t->start.r.n; k++) {
@@ -269,7 +271,7 @@ static bool begins(struct sym *s, const struct trips *t, struct regions *inv, in
     return instances == expected;
 }
 
-bool guess_find(struct sym *s, const struct trips *t, int counter, struct regions *inv) {
+bool guess_find(struct sym *s, struct trips *t, int counter, struct regions *inv) {
     const struct guess *g = s->history[t->loop->var].guess;
     int ngrown;
     for (int k = 0; k < GUESSES; k++)

@@ -95,7 +95,7 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
         sym_fail(s, "the instances that a loop executes have no pattern");
         return FAILS;
     }
-    return weaker ? WEAKER : pattern_loses(s, &t->frame, inv, counter) ? LOSES : HOLDS;
+    return weaker ? WEAKER : pattern_loses(s, t, inv, counter) ? LOSES : HOLDS;
 }
 
 /* By the line through two iterations; by the pattern that the loop had before, for one iteration
@@ -105,6 +105,7 @@ enum by { BY_LINE, BY_RECALL, BY_GUESS };
 static bool find_pattern(struct sym *s, struct trips *t, const struct pattern *p, enum by by,
                          struct regions *inv, int *of) {
     *of = -1;
+    t->spared.n = 0;
     if (!sym_spend(s, (int64_t)t->now.r.n * t->before.r.n / 512)) return false;
     if (by == BY_LINE) return pattern_find(s, p, &t->before, &t->now, inv);
     if (by == BY_GUESS) return guess_find(s, t, p->counter, inv);
@@ -328,6 +329,7 @@ static void known_all_free(struct trips *t) {
     known_free(&t->start);
     known_free(&t->before);
     known_free(&t->now);
+    regions_free(&t->spared);
 }
 
 static bool walk_groups(struct sym *s, const struct trips *t, int64_t first, int64_t group) {

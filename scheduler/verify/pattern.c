@@ -300,11 +300,13 @@ static bool is_kept(struct sym *s, const struct region *y, const struct regions 
     return false;
 }
 
-bool pattern_loses(struct sym *s, const struct frame *f, const struct regions *inv, int counter) {
+bool pattern_loses(struct sym *s, const struct trips *t, const struct regions *inv, int counter) {
+    const struct frame *f = &t->frame;
     for (int k = 0; k < f->n; k++) {
         const struct regions *r = &s->of[f->at[k]];
         for (int i = 0; f->at[k] < s->v->s->nplaces && i < r->n; i++)
-            if (!is_kept(s, &r->at[i], inv, counter)) return true;
+            if (!is_kept(s, &r->at[i], inv, counter) && !is_kept(s, &r->at[i], &t->spared, counter))
+                return true;
     }
     return false;
 }

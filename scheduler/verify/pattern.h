@@ -14,6 +14,7 @@ struct trips {
     bool lost; /* the last induction held, and was given up for what it loses */
     struct frame frame;
     struct known start, before, now; /* before the loop; before and after the last iteration */
+    struct regions spared; /* by a guess: its first iteration does without them */
 };
 
 /* Lines through what held before iteration `from` and before the one before, in that counter. */
@@ -71,14 +72,14 @@ bool pattern_find(struct sym *, const struct pattern *, const struct known *befo
 /* Some number of it changes from one iteration to the next. */
 bool pattern_moves(const struct region *, int counter);
 /* The general iteration left something that the pattern does not know before the next one. */
-bool pattern_loses(struct sym *, const struct frame *, const struct regions *inv, int counter);
+bool pattern_loses(struct sym *, const struct trips *, const struct regions *inv, int counter);
 /* In the place of region k, which the general iteration did not leave whole, the parts of it that each iteration left. */
 void pattern_parts(struct sym *, struct regions *inv, int k, int counter);
 void history_free(struct history *);
 
 /* guess.c: by an induction that held. Then before a visit what holds before its iterations, by one of the guesses that holds before the first; false: none. */
 void guess_learn(struct sym *, const struct trips *, const struct regions *inv, int counter);
-bool guess_find(struct sym *, const struct trips *, int counter, struct regions *inv);
+bool guess_find(struct sym *, struct trips *, int counter, struct regions *inv);
 void guesses_free(struct history *);
 
 #endif

@@ -58,7 +58,8 @@ struct home_layout { bool known, usable; int n; struct digit d[SYM_DIGITS]; int6
  * Not box but whole: lo and n are bounds of what is written, and the statement is followed only where all of its instances that may write the elements
  * of a box are executed at once. Then each element of the box is what it is after the statement, written by it or not. `loose`: indices that
  * do not move by a box; `together`: axes of which all values must be executed at once. */
-enum { WHOLE = -1 };                    /* count of such regions: no number of contributions */
+/* Counts that are no number of contributions: of such regions, and of those of parted.c. */
+enum { WHOLE = -1, PARTED = -2 };
 struct image { bool known, box, whole; int timed[SYM_LEVELS]; int64_t rows[SYM_LEVELS], lo[SYM_INDICES], n[SYM_INDICES], times; uint64_t loose, together; };
 
 /* What an iteration of a parallel loop reads or writes of a home: a box of indices. of: that iteration, a number of its own for all that a general

@@ -283,9 +283,9 @@ bool version_wanted(struct sym *s, int stmt, const struct region *need,
 
 bool has_version(const struct region *g, const struct wanted_version *want) {
     if (want->any) return true;
-    struct lin whole = lin_of(WHOLE);
+    struct lin whole = lin_of(WHOLE), parted = lin_of(PARTED);
     if (want->own >= 0 && g->writer == want->own && lin_same(&g->step, &want->own_step) &&
-        !lin_same(&g->count, &whole))
+        !lin_same(&g->count, &whole) && !lin_same(&g->count, &parted))
         return true;
     return g->writer == want->writer && !want->own_only && lin_same(&g->count, &want->count) &&
            lin_same(&g->step, &want->step);

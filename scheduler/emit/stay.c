@@ -292,7 +292,7 @@ static bool recurrence_stays(struct work *w, const struct moves *moves, const st
     struct stay c = {.w = w, .moves = moves, .list = list, .node = *node};
     c.body = (struct nodes){l->body, l->nbody, l->nbody};
     if (!stay_look(&c)) return true;
-    while (stay_image(&c))
+    while (stay_image(&c) || stay_pieces(&c))
         if (!stay_look(&c)) return true;
     c.carries = arena_array(w->arena, (size_t)w->s->nplaces + 1, sizeof *c.carries);
     struct nodes *instead = arena_array(w->arena, (size_t)c.body.n + 1, sizeof *instead);

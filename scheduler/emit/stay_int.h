@@ -64,6 +64,9 @@ bool stay_image(struct stay *);
  * the other up to the state's store: at best that stores what lies where the state lay. */
 void stay_turn(struct stay *, const struct copy *load, const struct copy *store);
 
+/* stay_pieces.c: states that loops load in pieces; true: the body is another one. */
+bool stay_pieces(struct stay *);
+
 /* stay_tiles.c: adds the node, and in place of a loop over tiles whose results all stay what stands in it, once. */
 void stay_tiles(const struct stay *, struct nodes *, const struct node *);
 

@@ -62,7 +62,7 @@ static double fallback_sum(struct work *w, bool device) {
     for (int i = 0; i < w->norder && w->fallback >= 0; i++) {
         int s = w->order[i];
         if (w->task_of[s] != -1 || w->in_prepare[s] || w->group_of[s]) continue;
-        double cycles = feeds_have(w, s) ? host_turns(w, s, 0) : host_cycles(w, s);
+        double cycles = feeds_have(w, s) ? feeds_cycles(w, s) : host_cycles(w, s);
         if (device)
             sum += most_turns(w, s) * cycles;
         else

@@ -172,6 +172,17 @@ static void fold_home(struct work *w, const struct nest *n, const struct feed *f
     home_run(h, b->ndims);
 }
 
+static bool feed_cuts(const struct work *w, const struct nest *n, const struct feed *f) {
+    bool cuts = false;
+    int dim;
+    for (int i = 0; i < f->depth; i++) {
+        int x = feed_axis(w, n, f, i, &dim);
+        cuts |= x >= 0 &&
+                host_cuts(w, f->stmt, x, plan_tile(w, &n->plan, n->plan.loop[i].axis, f->depth));
+    }
+    return cuts;
+}
+
 static void feed_ask(struct work *w, struct nest *n, struct feed f) {
     int most = deepest(w, n, &f);
     double near = cache_room(w, 0) / 2, far = cache_room(w, 1);
@@ -184,7 +195,8 @@ static void feed_ask(struct work *w, struct nest *n, struct feed f) {
     if (tile_bytes(w, n, &f, f.depth) > (far > 0 ? far : near)) return;
     struct candidate c[2] = {
         {"apart", host_cycles(w, f.stmt), NULL},
-        {"tile by tile", host_turns(w, f.stmt, plan_trips(w, &n->plan, f.depth)), NULL}};
+        {"tile by tile",
+         host_turns(w, f.stmt, plan_trips(w, &n->plan, f.depth), feed_cuts(w, n, &f)), NULL}};
     const char *subject = arena_printf(
         w->arena, "the copy of statement %d and the nest of statement %d", f.stmt, n->first);
     if (work_ask(w, QUESTION_FUSION, subject, c, 2, c[1].cost < c[0].cost) != 1) return;
@@ -234,9 +246,22 @@ void feeds_decide(struct work *w) {
     }
 }
 
-bool feeds_have(const struct work *w, int stmt) {
+static const struct feed *feed_of(const struct work *w, int stmt, const struct nest **of) {
     for (int i = 0; i < w->nnests; i++)
-        for (int k = 0; k < w->nest[i].nfeeds; k++)
-            if (w->nest[i].feed[k].stmt == stmt) return true;
-    return false;
+        for (int k = 0; k < w->nest[i].nfeeds; k++) {
+            *of = &w->nest[i];
+            if (w->nest[i].feed[k].stmt == stmt) return &w->nest[i].feed[k];
+        }
+    return NULL;
+}
+
+bool feeds_have(const struct work *w, int stmt) {
+    const struct nest *n;
+    return feed_of(w, stmt, &n) != NULL;
+}
+
+double feeds_cycles(const struct work *w, int stmt) {
+    const struct nest *n;
+    const struct feed *f = feed_of(w, stmt, &n);
+    return host_turns(w, stmt, 0, f && feed_cuts(w, n, f));
 }

@@ -178,6 +178,16 @@ static double asking_cycles(const struct work *w, const struct draft *d, const s
     return cycles;
 }
 
+static bool turn_cuts(const struct work *w, const struct draft *d, const struct nest_group *g,
+                      int member) {
+    bool cuts = false;
+    for (int k = 0; k < g->nprefix; k++) {
+        int axis = d->shared[g->shared[k]].axis[member];
+        cuts |= axis >= 0 && host_cuts(w, d->part[d->first + member].stmt, axis, g->prefix[k].tile);
+    }
+    return cuts;
+}
+
 double part_cycles(const struct work *w, const struct draft *d, const struct nest_group *g,
                    int member) {
     const struct run_part *q = &d->part[d->first + member];
@@ -188,7 +198,7 @@ double part_cycles(const struct work *w, const struct draft *d, const struct nes
     if (n && n->core >= 0) return n->plan.cycles * grid_part(w, n);
     double held, far, near;
     struct passing passing = passing_bytes(w, d, g, member, &held);
-    double cycles = n ? 0 : host_turns(w, q->stmt, 0),
+    double cycles = n ? 0 : host_turns(w, q->stmt, 0, g && turn_cuts(w, d, g, member)),
            stream = stream_cycles(w, passing, held, &far),
            tiles = tiles_cycles(w, d, member, &near), part = n ? grid_part(w, n) : 1,
            enter = g && w->fallback >= 0 ? part * g->turns * w->m->fallback[w->fallback].enter : 0;
@@ -201,7 +211,7 @@ double part_cycles(const struct work *w, const struct draft *d, const struct nes
 double part_least(const struct work *w, const struct draft *d, int member) {
     const struct run_part *q = &d->part[d->first + member];
     const struct nest *n = draft_nest(w, d, member);
-    double cycles = n ? 0 : host_turns(w, q->stmt, 0);
+    double cycles = n ? 0 : host_turns(w, q->stmt, 0, false);
     if (n && n->core >= 0) return n->plan.alone * grid_part(w, n);
     for (int i = 0; n && i < n->nchain; i++)
         cycles += task_cost(w, n->chain[i].task) * grid_part(w, n);

@@ -341,7 +341,7 @@ bool groups_decide(struct work *w, const struct moves *moves) {
         g.group_of[q] = -1;
         g.alone[q] = part_cycles(w, &d, NULL, 0);
         if (copy_belongs(&g, q, q + 1, q + 1) || copy_belongs(&g, q, q - 1, q - 1))
-            g.alone[q] = host_turns(w, g.part[q].stmt, 1);
+            g.alone[q] = host_turns(w, g.part[q].stmt, 1, false);
     }
     struct tensor *t = arena_array(w->arena, (size_t)w->p->nbuffers + 1, sizeof *t);
     int n = tensors_find(&g, t);

@@ -157,8 +157,30 @@ bool host_is_shared(const struct work *w, int stmt, struct loop *part) {
     return host_shared(w, stmt, alone, part) < alone;
 }
 
-double host_turns(const struct work *w, int stmt, double turns) {
+/* Is an end of a tile of so many values of the axis inside a block of a layout? Then the elements
+ * of a tile do not lie in equal steps, and no rows are copied. */
+static bool cuts_block(const struct work *w, const struct access *acc, int axis, int64_t tile) {
+    const struct home *h = work_home(w, acc->buffer);
+    int64_t by;
+    int dim = access_dim(w->p, acc, axis, &by);
+    for (int i = 0; h->packed && dim >= 0 && i < h->n; i++)
+        if (h->at[i].dim == dim && h->at[i].mod && tile * by % (h->at[i].div * h->at[i].mod))
+            return true;
+    return false;
+}
+
+bool host_cuts(const struct work *w, int stmt, int axis, int64_t tile) {
     const struct stmt *st = &w->p->stmt[stmt];
-    return (double)stmt_points(w->p, st) * fallback_cycles(w->m, w->fallback, kind_of(w, st)) +
+    if (tile >= w->p->axis[axis].extent) return false;
+    bool cuts = cuts_block(w, &st->dst, axis, tile);
+    for (int r = 0; r < st->nreads; r++) cuts |= cuts_block(w, &st->read[r], axis, tile);
+    return cuts;
+}
+
+double host_turns(const struct work *w, int stmt, double turns, bool cuts) {
+    const struct stmt *st = &w->p->stmt[stmt];
+    enum copy_kind kind = kind_of(w, st);
+    if (cuts && kind != COPY_NONE) kind = COPY_ANY;
+    return (double)stmt_points(w->p, st) * fallback_cycles(w->m, w->fallback, kind) +
            turns * w->m->fallback[w->fallback].enter;
 }

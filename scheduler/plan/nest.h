@@ -173,11 +173,14 @@ struct passing { /* bytes that come, with those of lines that are written; and t
     double brought, back;
 };
 double stream_cycles(const struct work *, struct passing, double held, double *exposed);
-double host_turns(const struct work *, int stmt, double turns); /* of a copy tile by tile, from cache to cache */
+/* Of a copy tile by tile, from cache to cache. cuts: a tile ends inside a block of a layout (host_cuts). */
+double host_turns(const struct work *, int stmt, double turns, bool cuts);
+bool host_cuts(const struct work *, int stmt, int axis, int64_t tile); /* tiles of so many values of the axis do */
 
 /* feeds.c */
 void feeds_decide(struct work *); /* questions; homes are not placed yet */
 bool feeds_have(const struct work *, int stmt);
+double feeds_cycles(const struct work *, int stmt); /* of the copy in turns */
 bool host_copies(const struct work *, int stmt); /* the host only copies between two buffers, outside of recurrences */
 
 /* share.c */

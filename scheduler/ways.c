@@ -16,8 +16,8 @@ enum {
     STEPS = 30000,
     LONG_STEPS = 300000 /* of two schedules that are compared once */
 };
-static const double AS_PRICED = 1.25, NEARLY = 1.1, BETTER = 0.99, MUCH_BETTER = 0.93, HOPELESS = 4,
-                    IDLE = 32, WORSE = 1.01;
+static const double AS_PRICED = 1.25, ON_CPU = 0.97, NEARLY = 1.1, BETTER = 0.99,
+                    MUCH_BETTER = 0.93, HOPELESS = 4, IDLE = 32, WORSE = 1.01;
 
 /* Another answer often leads to a schedule that there was. */
 struct seen {
@@ -35,7 +35,7 @@ struct trying {
     int ntried, cap, left, adopted,
         warnings;         /* tries left; answers that are preferred; of the schedule at hand */
     bool walked;          /* a schedule was simulated */
-    bool single;          /* mappings alone are tried, those with one axis in a vector */
+    bool single;          /* mappings alone are tried, those with one axis in a vector; the best */
     double better;        /* what a try must cost at most, of the best one's cost */
     double planned, next; /* schedule.planned of the best schedule, and of the last one */
     double hopeless;      /* answers that are priced so many times as high are not tried */
@@ -116,15 +116,21 @@ static uint64_t hash_text(uint64_t h, const char *s) {
 }
 
 /* How axes fuse is asked anew beside another mapping. */
-static bool was_tried(struct trying *t, const struct answer *x) {
+static uint64_t hash_answer(const struct trying *t, const struct answer *x) {
     uint64_t h = x->to->kind == QUESTION_FUSION ? (uint64_t)t->adopted : 0;
     h = hash_text(hash_text(h, question_name[x->to->kind]), x->to->subject);
-    h = hash_text(h, x->to->text[x->candidate]);
+    return hash_text(h, x->to->text[x->candidate]);
+}
+
+static bool was_tried(const struct trying *t, uint64_t hash) {
     for (int i = 0; i < t->ntried; i++)
-        if (t->tried[i] == h) return true;
-    GROW(&t->arena, t->tried, t->ntried, t->cap);
-    t->tried[t->ntried++] = h;
+        if (t->tried[i] == hash) return true;
     return false;
+}
+
+static void note_tried(struct trying *t, uint64_t hash) {
+    GROW(&t->arena, t->tried, t->ntried, t->cap);
+    t->tried[t->ntried++] = hash;
 }
 
 static double largest(const struct put_question *a, int n) {
@@ -200,26 +206,56 @@ static struct put_question *asked_copy(struct trying *t, int *n) {
     return arena_copy(&t->arena, a, sizeof *a * (size_t)*n);
 }
 
+struct adopted {                 /* of a round of tries, the best so far */
+    const struct answer *answer; /* NULL: none pays */
+    struct put_question *asked;
+    int nasked;
+    double cost, planned;
+};
+
+static double try_answer(struct trying *t, const struct answer *x, double most) {
+    t->left--;
+    decider_again(t->decider, t->adopted);
+    decider_prefer(t->decider, x->to->kind, x->to->subject, x->to->text[x->candidate]);
+    t->next = 0;
+    return cost_of(t, most, x->to->kind);
+}
+
+/* On a CPU alone the answer that makes it cheapest of all: one that pays may stand in the way of
+ * another that pays more. Beside a device, where tries are simulated, the first that pays. What did
+ * not pay is not tried again. */
+static struct adopted best_answer(struct trying *t, const struct answers *all, double cost) {
+    struct adopted best = {.cost = INFINITY};
+    for (int i = 0; i < all->n && t->left > 0 && !(best.answer && !t->single); i++) {
+        uint64_t hash = hash_answer(t, &all->at[i]);
+        if (was_tried(t, hash)) continue;
+        double now = try_answer(t, &all->at[i], t->better * cost);
+        if (now >= t->better * cost) note_tried(t, hash);
+        if (now >= fmin(best.cost, t->better * cost)) continue;
+        best.answer = &all->at[i];
+        best.asked = asked_copy(t, &best.nasked);
+        best.cost = now;
+        best.planned = t->next;
+    }
+    return best;
+}
+
 /* Another answer that makes it cheaper is preferred. False: none, or there were enough. */
 static bool improve(struct trying *t, struct put_question **asked, int *n, double *cost) {
     struct answers all = list_answers(t, *asked, *n);
-    for (int i = 0; i < all.n && t->left > 0; i++) {
-        const struct answer *x = &all.at[i];
-        if (was_tried(t, x)) continue;
-        t->left--;
-        decider_again(t->decider, t->adopted);
-        decider_prefer(t->decider, x->to->kind, x->to->subject, x->to->text[x->candidate]);
-        t->next = 0;
-        double now = cost_of(t, t->better * *cost, x->to->kind);
-        if (now >= t->better * *cost) continue;
-        *cost = now;
-        t->planned = t->planned > 0 ? t->next : 0;
-        *asked = asked_copy(t, n);
-        t->adopted++;
-        if (x->to->kind == QUESTION_FUSION) covers_forget(t->covers);
-        return true;
-    }
-    return false;
+    struct adopted best = best_answer(t, &all, *cost);
+    const struct answer *x = best.answer;
+    if (!x) return false;
+    note_tried(t, hash_answer(t, x));
+    decider_again(t->decider, t->adopted);
+    decider_prefer(t->decider, x->to->kind, x->to->subject, x->to->text[x->candidate]);
+    *cost = best.cost;
+    *asked = best.asked;
+    *n = best.nasked;
+    t->planned = t->planned > 0 ? best.planned : 0;
+    t->adopted++;
+    if (x->to->kind == QUESTION_FUSION) covers_forget(t->covers);
+    return true;
 }
 
 /* Are some preferred from now on? */
@@ -254,7 +290,7 @@ static bool better_on_cpu(struct trying *t, const struct schedule *s) {
     if (!lost && cost <= NEARLY * s->alone) return false;
     t->left = tries_of(s);
     t->hopeless = lost ? HOPELESS : NEARLY;
-    t->better = MUCH_BETTER;
+    t->better = ON_CPU;
     t->single = true;
     return improved(t, asked, n, cost);
 }

@@ -171,6 +171,7 @@ static void consider(struct stay *c, struct copy *l, struct nodes *instead) {
     bool over;
     struct copy *s = store_for(c, l, &over);
     if (!s || !stay_may(c, l->local) || !stay_may(c, s->local) || !stay_may_go(c, l->issue)) return;
+    if (over && c->mixed) return;
     if (over && hand_on(c, l, s, instead)) {
         prime(c, l, l->local, l->from);
         forget(c, l);

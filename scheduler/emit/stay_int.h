@@ -34,6 +34,7 @@ struct stay {
     int nuses, cap_uses;
     struct copy *copy;  /* in the body's order */
     int ncopies, cap_copies;
+    bool mixed; /* the host has a part in the body: it is at work before and behind each step, and queues are told each time */
     bool *carries;      /* [nplaces] from step to step */
     struct nodes before, after; /* what is to stand around the recurrence */
 };

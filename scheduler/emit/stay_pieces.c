@@ -90,7 +90,7 @@ static bool gather(struct stay *c, int pos, int home, int local) {
 }
 
 bool stay_pieces(struct stay *c) {
-    for (int i = 0; i < c->nuses; i++) {
+    for (int i = 0; i < c->nuses && !c->mixed; i++) {
         const struct use *u = &c->use[i];
         if (!u->issue || !u->reads || stay_place(c, u->place)->keep != KEEP_WORKSPACE ||
             c->body.at[u->pos].kind != NODE_LOOP)

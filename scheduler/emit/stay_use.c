@@ -170,8 +170,23 @@ void stay_signals(struct stay *c, struct nodes *out, const struct issue_node *n)
     }
 }
 
+/* Some queue of the body is the host's, which tells the device's queues when to go on. */
+static bool has_host(const struct stay *c) {
+    const struct work *w = c->w;
+    int host = w->fallback >= 0 ? w->m->fallback[w->fallback].queue : -1;
+    uint64_t queues = nodes_queues(w, c->body.at, c->body.n);
+    bool device = false, beside = false;
+    for (int q = 0; q < w->m->nqueues && host >= 0; q++) {
+        bool tells = q != host && edge_find(w->edges, host, -1, q).kind != EDGE_FREE;
+        device |= tells;
+        beside |= !tells && queues >> q & 1;
+    }
+    return device && beside;
+}
+
 bool stay_look(struct stay *c) {
     c->nuses = c->ncopies = 0;
+    c->mixed = has_host(c);
     if (!find_uses(c, c->body.at, c->body.n, -1, false)) return false;
     for (int i = 0; i < c->body.n; i++)
         if (c->body.at[i].kind == NODE_ISSUE) find_copy(c, i, c->body.at[i].issue);

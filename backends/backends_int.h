@@ -38,6 +38,8 @@ bool site_extents(const struct site *, int operand,
 bool site_strides(const struct site *, int operand, int64_t *stride, bool *dense);
 int64_t site_span(const struct site *, int operand); /* elements; -1: unknown or too many */
 bool site_eval(const struct site *, const struct mexpr *, double *, const struct mexpr **missing);
+/* The value of a parameter of `machine`, as mexpr_env wants it; false: it has none of this name. */
+bool machine_param(void *machine, const char *name, const char *field, double *out);
 struct mexpr_env site_names(const struct site *); /* valid as long as the site */
 enum pass site_pass(const struct site *, int operand);
 const struct kernel_buffer *site_buffer(const struct site *, int operand);

@@ -151,10 +151,7 @@ static bool eval_name(void *user, const char *name, const char *field, double *o
     if (kernel_param_index(instr->semantics, name) >= 0) return false;
     for (int i = 0; i < instr->nstride_names; i++)
         if (!strcmp(instr->stride_name[i], name)) return named(&s->stride[i], out);
-    for (int i = 0; i < s->machine->nparams; i++)
-        if (!strcmp(s->machine->param[i].name, name))
-            return *out = (double)s->machine->param[i].value, true;
-    return false;
+    return machine_param((void *)s->machine, name, NULL, out);
 }
 
 static int call_operand(const struct site *s, const struct mexpr *call) {
@@ -199,7 +196,7 @@ static bool eval_call(void *user, const struct mexpr *call, const struct mexpr_e
     return *out = (double)(interleave > 0 ? address / interleave % m->banks : 0), true;
 }
 
-static bool machine_name(void *user, const char *name, const char *field, double *out) {
+bool machine_param(void *user, const char *name, const char *field, double *out) {
     const struct machine *m = user;
     for (int i = 0; i < m->nparams; i++)
         if (!field && !strcmp(m->param[i].name, name))
@@ -332,7 +329,7 @@ static char *expand_text(struct expansion *x) {
 
 char *emit_expand(struct arena *a, const struct machine *m, const struct site *site,
                   const struct emit *emit, emit_unknown unknown, void *user, struct diags *diags) {
-    struct mexpr_env outside = {machine_name, NULL, (void *)m};
+    struct mexpr_env outside = {machine_param, NULL, (void *)m};
     struct expansion x = {a, m, site, &outside, emit, unknown, user, diags, {0}};
     return expand_text(&x);
 }
@@ -361,7 +358,7 @@ static bool setting_value(const struct settings *s, const char *state, const cha
 static bool setting_name(void *user, const char *name, const char *field, double *out) {
     const struct settings *s = user;
     return field ? setting_value(s, name, field, -1, out)
-                 : machine_name((void *)s->machine, name, field, out);
+                 : machine_param((void *)s->machine, name, field, out);
 }
 
 static bool setting_call(void *user, const struct mexpr *call, const struct mexpr_env *env,

@@ -8,6 +8,7 @@
 #include "bench/clock.h"
 #include "bench/limit.h"
 #include "bench/peak.h"
+#include "bench/peer.h"
 #include "bench/suite.h"
 #include "bench/table.h"
 #include "bench/work.h"
@@ -481,6 +482,35 @@ static void tables_align(void **state) {
     table_free(&t);
 }
 
+/* Each library works on this processor or on a device, and is missing there alone. */
+static void peers_are_where_they_work(void **state) {
+    static const char *const libraries[] = {"openblas", "onednn", "libxsmm",
+                                            "blis",     "cublas", "cudnn"};
+    (void)state;
+    setenv("ISAMAP_PEER_PATH", "/nowhere", 1);
+    for (int device = 0; device < 2; device++) {
+        struct diags d;
+        struct peers p;
+        diags_init(&d);
+        assert_true(peers_load(NULL, device, &p, &d));
+        assert_int_equal(p.n, 0);
+        assert_int_equal(p.nmissing, device ? 2 : 4);
+        for (int l = 0; l < p.nmissing; l++)
+            assert_string_equal(p.missing[l], libraries[device ? 4 + l : l]);
+        for (int l = 0; l < 6; l++) {
+            const char *says = (l >= 4) == device ? "was built without"
+                               : device           ? "on this processor, and"
+                                                  : "on a CUDA device, and";
+            assert_false(peers_load(libraries[l], device, &p, &d));
+            assert_non_null(strstr(d.at[d.n - 1].text, says));
+        }
+        assert_true(peers_load("none", device, &p, &d));
+        assert_int_equal(p.n + p.nmissing, 0);
+        diags_free(&d);
+    }
+    unsetenv("ISAMAP_PEER_PATH");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(suites_bind_columns),
@@ -497,6 +527,7 @@ int main(void) {
         cmocka_unit_test(peak_stays_in_the_cache),
         cmocka_unit_test(turns_alternate),
         cmocka_unit_test(tables_align),
+        cmocka_unit_test(peers_are_where_they_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

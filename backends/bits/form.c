@@ -6,14 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-static bool machine_name(void *user, const char *name, const char *field, double *out) {
-    const struct machine *m = user;
-    for (int i = 0; i < m->nparams; i++)
-        if (!field && !strcmp(m->param[i].name, name))
-            return *out = (double)m->param[i].value, true;
-    return false;
-}
-
 struct constants {
     const struct machine *machine;
     const struct instr *instr; /* whose own names hide the machine's parameters; or NULL */
@@ -22,11 +14,11 @@ struct constants {
 static bool constant_name(void *user, const char *name, const char *field, double *out) {
     const struct constants *c = user;
     if (c->instr && kernel_param_index(c->instr->semantics, name) >= 0) return false;
-    return machine_name((void *)c->machine, name, field, out);
+    return machine_param((void *)c->machine, name, field, out);
 }
 
 static int64_t number(const struct machine *m, const struct mexpr *e, int64_t without) {
-    struct mexpr_env env = {machine_name, NULL, (void *)m};
+    struct mexpr_env env = {machine_param, NULL, (void *)m};
     int64_t v;
     return e && mexpr_integer(e, &env, &v, NULL) ? v : without;
 }

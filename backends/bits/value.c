@@ -39,10 +39,7 @@ static bool issued_name(void *user, const char *name, const char *field, double 
     }
     for (size_t i = 0; !x->site && i < sizeof own / sizeof *own; i++)
         if (!strcmp(own[i].name, name)) return *out = (double)own[i].value, true;
-    for (int i = 0; i < x->machine->nparams; i++)
-        if (!strcmp(x->machine->param[i].name, name))
-            return *out = (double)x->machine->param[i].value, true;
-    return false;
+    return machine_param((void *)x->machine, name, NULL, out);
 }
 
 /* An argument as it is written: `l2c`, and `bell.load`, which reads as a field. */

@@ -513,3 +513,7 @@ case('qlinear_conv_halves', [h.make_node('QLinearConv', ['x', 'xs', 'xz', 'w', '
 quantised.update(w=b, ws=w0, wz=np.int8(0), c=rng.integers(-9, 9, 3).astype(np.int32))
 for name, ins in (('qgemm_alpha', ['c', 'ys', 'yz']), ('qgemm_alpha_float', ['c'])):
     case(name, [ms('QGemm', ['x', 'xs', 'xz', 'w', 'ws', 'wz', *ins], alpha=0.75)], {'x': a}, {k: quantised[k] for k in ('xs', 'xz', 'w', 'ws', 'wz', *ins)}, {'y': T.INT8 if 'yz' in ins else T.FLOAT})
+own = np.random.default_rng(11)
+for name, opset, n in (('group_normalization', 21, 6), ('group_normalization_by_group', 18, 3)):
+    x, s, b = (own.standard_normal(shape).astype(np.float32) for shape in ((2, 6, 3, 4), (n,), (n,)))
+    case(name, [h.make_node('GroupNormalization', ['x', 's', 'b'], ['y'], num_groups=3, epsilon=1e-3)], {'x': x}, {'s': s, 'b': b}, {'y': T.FLOAT}, opset)

@@ -30,7 +30,7 @@ static const struct figures grid[] = {
     {"edge16", I8("dwpw"), "G=2 H=9 W=11 K=32", NULL},
     {"edge16", I8("att"), "B=1 T=32 D=16", NULL},
     {"edge16", I8("gru"), "T=5 H=24", NULL},
-    {"edge16", I8("rnn"), "H=32", NULL},
+    {"edge16", I8("rnn"), "T=4 H=32", NULL},
     {"edge16", F32("softmax"), "M=5 N=9", NULL},
     {"vdla", I8("gmm"), "M=45 N=37 K=53", NULL},
     {"vdla", I8("c2d"), "N=1 P=9 Q=11 C=20 K=24", NULL},

@@ -103,6 +103,12 @@ static int64_t copy_address(const struct emitter *e, struct chain_copy c) {
 
 static void place_chain(struct emitter *e, int64_t *at) {
     struct work *w = e->w;
+    bool banks = banks_of_chain(w, e->nest);
+    int64_t(*fixed)[MAX_OPERANDS] =
+        arena_array(w->arena, (size_t)e->nest->nchain + 1, sizeof *fixed);
+    for (int i = 0; i < e->nest->nchain; i++)
+        for (int k = 0; k < MAX_OPERANDS; k++) fixed[i][k] = -1;
+    if (banks) banks_chain(w, e->moves, e->nest, &e->nest->plan, at, fixed);
     for (int i = 0; i < e->nest->nchain; i++) {
         const struct task *t = &w->task[e->nest->chain[i].task];
         for (int k = 0; k < t->nops; k++) {
@@ -119,12 +125,15 @@ static void place_chain(struct emitter *e, int64_t *at) {
                 }
             }
             if (!chain_needs_hold(e->nest, i, k)) continue;
-            e->own[i][k].slots = chain_slots(w, e->moves, e->nest, &e->nest->plan, t, o);
+            e->own[i][k].slots = banks ? chain_slots_least(w, e->moves, e->nest, t, o)
+                                       : chain_slots(w, e->moves, e->nest, &e->nest->plan, t, o);
             struct chain_copy over = chain_takes_over(w, &e->nest->plan, e->nest, i, k);
-            int64_t there = over.follower < 0 ? 0 : copy_address(e, over);
-            e->own[i][k].place = add_place(w, acc->buffer, o->memory, o->align,
-                                           over.follower < 0 ? &at[o->memory] : &there,
+            int64_t there = over.follower >= 0 ? copy_address(e, over)
+                            : fixed[i][k] >= 0 ? fixed[i][k]
+                                               : at[o->memory];
+            e->own[i][k].place = add_place(w, acc->buffer, o->memory, o->align, &there,
                                            slot_bytes(w, o, &r), e->own[i][k].slots);
+            if (over.follower < 0 && there > at[o->memory]) at[o->memory] = there;
         }
     }
 }

@@ -9,6 +9,7 @@
 #include "scheduler/plan/work.h"
 
 struct edges;
+struct moves;
 
 /* needs_plan.c: states of a memory that lose its content when they change */
 /* Sizes of reductions that decide such a state of the result's memory: all their tiles are equal.
@@ -35,5 +36,14 @@ double remain_saving(const struct work *, const struct task *, const struct plan
 /* banks.c: addresses of the core's holds, of so many bytes each, where rules keep operands in different banks; -1
  * for those that may stand anywhere. They stand behind copies that stay over all steps. False: no room. */
 bool banks_plan(struct work *, const struct nest *, const int64_t *bytes, int64_t *address);
+/* Does a rule keep operands of a follower in different banks? */
+bool banks_of_chain(const struct work *, const struct nest *);
+/* Addresses of the chain's own copies [nchain][operand], with the fewest slots, in memories where such a rule
+ * holds, from at[memory] on; others are left as they are. False: no room. */
+bool banks_chain(struct work *, const struct moves *, const struct nest *, const struct plan *,
+                 const int64_t *at, int64_t (*address)[MAX_OPERANDS]);
+/* The same question alone, behind core[memory] bytes of the core's. */
+bool banks_chain_fits(struct work *, const struct moves *, const struct nest *,
+                      const struct plan *, const int64_t *core);
 
 #endif

@@ -221,7 +221,7 @@ static bool price_way(struct pricing *c, const struct task *t, int i) {
 /* Static memories are registers: what the chain needs may lie over the inputs, which are dead by
  * then. In *result all that is used. */
 static bool fits_memories(struct pricing *c, int64_t *result, const int64_t *input) {
-    int64_t chain[MAX_MEMORIES] = {0};
+    int64_t chain[MAX_MEMORIES] = {0}, core[MAX_MEMORIES];
     struct work *w = c->w;
     for (int i = 0; i < c->nest->nchain; i++) {
         const struct task *t = &w->task[c->nest->chain[i].task];
@@ -237,12 +237,12 @@ static bool fits_memories(struct pricing *c, int64_t *result, const int64_t *inp
         }
     }
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
-        int64_t rest = graph_is_static(w->m, m) ? (input[m] > chain[m] ? input[m] : chain[m])
-                                                : input[m] + chain[m];
-        result[m] += rest;
+        core[m] = result[m] + input[m];
+        result[m] += graph_is_static(w->m, m) ? (input[m] > chain[m] ? input[m] : chain[m])
+                                              : input[m] + chain[m];
         if (result[m] > nest_room(w, c->nest, m)) return false;
     }
-    return true;
+    return banks_chain_fits(w, c->moves, c->nest, c->plan, core);
 }
 
 bool chain_fits(struct work *w, const struct moves *moves, const struct nest *n,

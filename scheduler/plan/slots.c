@@ -34,6 +34,7 @@ int operand_slots(struct work *w, const struct moves *moves, const struct plan *
 int chain_slots_least(const struct work *w, const struct moves *moves, const struct nest *n,
                       const struct task *t, const struct opnd *o) {
     if (!o->writes || !needs_home(w, n, w->p->stmt[t->stmt].dst.buffer)) return 1;
+    if (graph_is_static(w->m, o->memory)) return 1; /* turns cannot name another register */
     for (int i = 0; i < moves->n; i++) {
         const struct instr *in = moves->at[i].needle->in;
         if (move_takes(in, o->memory) &&

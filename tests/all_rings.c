@@ -178,12 +178,59 @@ static void rows_of_one(void **state) {
     row_times("1", 3, 40, WRONG);
 }
 
+/* A matrix times one column, of which 16 are stored: the others go behind the column in each row of
+ * the home. `other` sets column 1, if there is one, before the store or behind it. */
+static void column_of(int columns, const char *layout, int lanes, int rows, const char *other,
+                      const char *behind, bool right) {
+    char text[4000];
+    snprintf(
+        text, sizeof text,
+        "schedule column on \"edge16\" { program { kernel column() {\n"
+        "in A: i8[64, 32] in x: i8[32] out y: i32[64] axes i: 64, k: 32\n"
+        "temp P: i8[32, 1] temp D: i32[64, %d]\n"
+        "P[k, 0] = x[k]\n D[i, 0] = 0\n D[i, 0] += i32(A[i, k]) * i32(P[k, 0])\n"
+        "D[i, %d] = %s\n y[i] = D[i, 0] + D[i, %d] } }\n"
+        "place A: A in dram at 0 bytes 2048 argument place x: x in dram at 2048 bytes 32 argument\n"
+        "place y: y in dram at 2112 bytes 256 argument\n"
+        "place P: P in dram at 2432 bytes 512 workspace layout \"i0,i1 -> i0/16, i1/16, i1%%16, "
+        "i0%%16\" extent [32, 16]\n"
+        "place D: D in dram at 2944 bytes 4096 workspace layout \"i0,i1 -> %s\" extent [64, %d]\n"
+        "place d: D in acc at 0 bytes 4096 local place a: A in inp at 0 bytes 1024 slots 3 local\n"
+        "place w: P in wgt at 0 bytes 512 local\n"
+        "run { fallback core llvm do 0 sync vec push bell.load sync vec push bell.exec\n"
+        "sync exec pop bell.exec sync vec push bell.store sync store pop bell.store\n"
+        "sync exec push e2l sync exec push e2l sync exec push e2l\n"
+        "issue ld.wgt(Y = 1, X = 2, y0 = 0, y1 = 0, x0 = 0, x1 = 0, ys = 256, S = P, D = w) "
+        "pop bell.load %s loop k = 0 to 32 step 16 axis k { rotate a\n"
+        "issue ld.inp(Y = 64, X = 1, y0 = 0, y1 = 0, x0 = 0, x1 = 0, ys = 32, S = A + k, D = a) "
+        "pop e2l push l2e loop i = 0 to 64 step 16 hardware axis i {\n"
+        "issue mm16(M = 16, add = k != 0, A = a + i*16, B = w + k*16, C = d + i*64)\n"
+        "do 2 init 1 axes (i: i, j: -, k: k) at (i = i, k = k) pop l2e push e2l } }\n"
+        "sync load pop e2l sync load pop e2l sync load pop e2l sync exec push e2s\n"
+        "issue st.acc(Y = 1, X = %d, ys = 16, S = d, D = D) pop e2s push done.store\n"
+        "sync load push done.load sync vec pop done.load sync exec push done.exec\n"
+        "sync vec pop done.exec sync vec pop done.store %s fallback core llvm do 4 } }",
+        columns, columns - 1, columns > 1 ? "7" : "D[i, 0]", columns - 1, layout, lanes, other,
+        rows, behind);
+    expect("edge16", text, right);
+}
+
+static void columns_of_one(void **state) {
+    (void)state;
+    static const char rows[] = "i1/16, i0, i1%16", set[] = "fallback core llvm do 3";
+    column_of(1, rows, 16, 64, "", set, RIGHT);
+    column_of(2, rows, 16, 64, "", set, RIGHT);
+    /* the store goes over column 1; rows that are left out */
+    column_of(2, rows, 16, 64, set, "", WRONG);
+    column_of(1, rows, 16, 48, "", set, WRONG);
+    column_of(1, "i0/4, i1, i0%4", 16, 64, "", set, WRONG);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_beside_rings),
-        cmocka_unit_test(windows_in_rings),
-        cmocka_unit_test(columns_in_place),
-        cmocka_unit_test(rows_of_one),
+        cmocka_unit_test(blocks_beside_rings), cmocka_unit_test(windows_in_rings),
+        cmocka_unit_test(columns_in_place),    cmocka_unit_test(rows_of_one),
+        cmocka_unit_test(columns_of_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -460,6 +460,24 @@ bool work_home_index(struct sym *s, const struct region *g, const struct affine 
     return true;
 }
 
+/* Where one value of a dimension is known, and the others are padding, the index that they go on
+ * with is the one whose steps in the home are as long: padding_fits looks whether it is. */
+static void go_on_with(const struct work *w, int place, const struct affine *index, int nindices,
+                       struct affine *out) {
+    const struct home_layout *h = sym_layout(w->s, place);
+    memcpy(out, index, (size_t)nindices * sizeof *out);
+    for (int d = 0; d < w->s->ndims; d++) {
+        int64_t step = w->access[0].d[d];
+        bool moves = w->valid[d] != 1 || w->full[d] == 1;
+        for (int e = 0; e < nindices; e++) moves |= index[e].d[d] != 0;
+        for (int k = 0; h && k < h->n && !moves; k++) {
+            if (h->d[k].div != 1 || h->d[k].stride != step) continue;
+            out[h->d[k].index].d[d] = 1;
+            moves = true;
+        }
+    }
+}
+
 /* Padding along a dimension has an index behind the end of its buffer, where the home has room:
  * what stands there is no element, for the layout does not fold that index. */
 static bool behind_end(const struct work *w, const struct place *p, const struct home_layout *h,
@@ -543,20 +561,21 @@ static bool lose_padding(struct work *w, const struct affine *index, int nindice
 static bool write_home(struct work *w, const struct affine *index, struct region *x) {
     struct sym *s = w->s;
     const struct place *p = &s->v->s->place[x->place];
-    struct affine address;
+    struct affine address, all[SYM_INDICES];
     int n = s->v->p->buffer[x->buffer].ndims;
     struct region inside = {0};
     bool apart;
-    if (!padding_fits(w, x, index, &apart)) return false;
     if (p->buffer != x->buffer || x->type != s->v->p->buffer[x->buffer].type || x->filled)
         return sym_fail(s, "a home gets what is not its own");
+    go_on_with(w, x->place, index, n, all);
+    if (!padding_fits(w, x, all, &apart)) return false;
     if (!home_address(s, x->place, index, &address)) return false;
     if (!work_same(s, address, w->access[0]))
         return sym_fail(s, "'%s' writes another element of '%s'", w->in->id, p->name);
     if (!need_box(s, index, x->buffer, false, &inside)) return false;
     if (!forms_box(s, index, n, x)) return sym_fail(s, "what is written to a home is no box");
-    if (!box_in_one_fold(s, x) || !touch_written(w, x->place, index, n)) return false;
-    if (!apart && !lose_padding(w, index, n, x)) return false;
+    if (!box_in_one_fold(s, x) || !touch_written(w, x->place, all, n)) return false;
+    if (!apart && !lose_padding(w, all, n, x)) return false;
     regions_kill(s, x);
     return regions_add(s, x);
 }

@@ -226,11 +226,52 @@ static void columns_of_one(void **state) {
     column_of(1, "i0/4, i1, i0%4", 16, 64, "", set, WRONG);
 }
 
+/* 64 columns of sums in threads' registers, of which 56 are the product's: they are known in two
+ * boxes, and stored as one. */
+static void columns_in_threads(int loads, int width, int room, bool right) {
+    char text[3000];
+    snprintf(text, sizeof text,
+             "schedule product on \"gpu-sm80\" { program { kernel product() {\n"
+             "in A: f16[64, 64] in B: f16[64, 56] out C: f32[64, 56]\n"
+             "temp P: f16[64, 56] temp D: f32[64, 56] axes i: 64, j: 56, k: 64\n"
+             "P[k, j] = B[k, j]\n D[i, j] = 0\n D[i, j] += f32(A[i, k]) * f32(P[k, j])\n"
+             "C[i, j] = D[i, j] } }\n"
+             "place A: A in dram at 0 bytes 8192 argument\n"
+             "place B: B in dram at 8192 bytes 7168 argument\n"
+             "place C: C in dram at 15360 bytes 14336 argument\n"
+             "place P: P in dram at 29696 bytes 8192 workspace layout \"i0,i1 -> i0/64, i1/64, "
+             "i1/8%%8, i0%%64, i1%%8\" extent [64, 64]\n"
+             "place D: D in dram at 37888 bytes %d workspace layout \"i0,i1 -> i0, i1\" extent "
+             "[64, %d]\n"
+             "place d: D in acc at 0 bytes 128 local place a: A in smem at 0 bytes 8192 local\n"
+             "place b: P in smem at 8192 bytes 8192 local\n"
+             "run { fallback \"gpu-sm80\" cuda do 0\n"
+             "issue cp.f16(R = 64, K = 8, ls = 64, ld = 512, S = A, D = a)\n"
+             "loop m = 0 to %d {\n"
+             "issue cp.f16(R = 256, K = 1, ls = 8, ld = 8, S = P + m*4096, D = b + m*4096) }\n"
+             "sync copy push full\n"
+             "issue block.64x64.rows.f16(K = 64, add = 0, A = a, B = b, C = d)\n"
+             "do 2 init 1 axes (i: i, j: j, k: k) at (i = 0, j = 0, k = 0) pop full\n"
+             "issue st.64x64.f32(R = 64, W = %d, ld = %d, S = d, D = D)\n"
+             "fallback \"gpu-sm80\" cuda do 3 } }",
+             64 * room * 4, room, loads, width, room);
+    expect("gpu-sm80", text, right);
+}
+
+static void parts_of_registers(void **state) {
+    (void)state;
+    columns_in_threads(2, 64, 64, RIGHT);
+    /* half of the operand, or of the result */
+    columns_in_threads(1, 64, 64, WRONG);
+    columns_in_threads(2, 32, 64, WRONG);
+    columns_in_threads(2, 48, 64, WRONG);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_beside_rings), cmocka_unit_test(windows_in_rings),
         cmocka_unit_test(columns_in_place),    cmocka_unit_test(rows_of_one),
-        cmocka_unit_test(columns_of_one),
+        cmocka_unit_test(columns_of_one),      cmocka_unit_test(parts_of_registers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,19 +4,23 @@
 #include <string.h>
 
 /* ---- tiles ---- */
-/* Only the part of a dimension that the region knows is looked at. */
+/* Only the part of a dimension that the region knows is looked at: its first values, with all of
+ * the dimensions that take smaller steps. */
 bool sym_clip_at(struct sym *s, const struct affine *y, const struct lin *n) {
     int dim = -1;
-    int64_t most;
-    struct lin left = *n;
+    int64_t left, rest = 0;
+    struct lin room = *n;
     for (int d = 0; d < s->ndims; d++) {
         if (s->n[d] == 1 || !y->d[d]) continue;
-        if (dim >= 0 || y->d[d] != 1) return false;
-        dim = d;
+        if (y->d[d] < 0) return false;
+        rest += y->d[d] * (s->n[d] - 1);
+        if (dim < 0 || y->d[d] > y->d[dim]) dim = d;
     }
-    if (dim < 0 || !lin_add(&left, &y->l, -1) || !lin_constant(&left, &most) || most < 1 ||
-        most >= s->n[dim])
+    if (dim < 0 || !lin_add(&room, &y->l, -1) || !lin_constant(&room, &left) || left < 1)
         return false;
+    int64_t step = y->d[dim], most = (left + step - 1) / step;
+    rest -= step * (s->n[dim] - 1);
+    if (most >= s->n[dim] || step * (most - 1) + rest >= left) return false;
     s->n[dim] = most;
     return true;
 }

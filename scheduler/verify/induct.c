@@ -139,7 +139,7 @@ static void tie(struct sym *s, int counter, struct lin over) {
 static bool may_lose(struct sym *s, struct trips *t, int64_t from) {
     enum { PATIENCE = 4 };
     struct history *h = &s->history[t->loop->var];
-    bool late = from >= t->begin + PATIENCE;
+    bool late = t->hasty || from >= t->begin + PATIENCE;
     t->lost = !late && !h->loses;
     h->loses |= late;
     return !t->lost || sym_fail(s, "a pattern that loses what iterations leave");
@@ -348,6 +348,7 @@ static bool walk_open(struct sym *s, struct trips *t, struct lin count) {
     bool done = false, good = true;
     lin_range(s, &count, &least, &most);
     t->n = least;
+    t->hasty = true;
     if (s->nloops == SYM_LOOPS) return sym_fail(s, "loops in loops in a loop of open length");
     sym_frame(s, t->loop, &t->frame);
     known_take(s, &t->frame, &t->start);

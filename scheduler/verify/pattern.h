@@ -11,6 +11,7 @@ struct trips {
     int64_t n, first, group;
     int64_t begin; /* of the part whose iterations are alike */
     bool misled; /* by a guess */
+    bool hasty;  /* there may be no more iterations to wait for */
     bool lost; /* the last induction held, and was given up for what it loses */
     struct frame frame;
     struct known start, before, now; /* before the loop; before and after the last iteration */

@@ -87,6 +87,13 @@ static void widen(__int128 *low, __int128 *high, int64_t coef, int64_t lo, int64
     *high += (__int128)coef * (coef > 0 ? hi : lo);
 }
 
+/* Of a form in which no counter's end is a form itself. */
+static void plain_ends(const struct sym *s, const struct lin *x, __int128 *low, __int128 *high) {
+    *low = *high = x->c;
+    for (int k = 0; k < s->nloops; k++)
+        if (x->k[k]) widen(low, high, x->k[k], s->lo[k], s->hi[k]);
+}
+
 /* One end of the form's range: the largest value, or the least of all. A counter that ends where a
  * size says is its last value there, so that the size cancels: T - 1 - u is not below 0. */
 static __int128 lin_end(const struct sym *s, const struct lin *of, bool largest) {
@@ -98,15 +105,21 @@ static __int128 lin_end(const struct sym *s, const struct lin *of, bool largest)
         moved.k[k] = 0;
         if (lin_add(&moved, &s->last[k], times)) x = moved;
     }
-    __int128 low = x.c, high = x.c;
-    for (int k = 0; k < s->nloops; k++)
-        if (x.k[k]) widen(&low, &high, x.k[k], s->lo[k], s->hi[k]);
+    __int128 low, high;
+    plain_ends(s, &x, &low, &high);
     return largest ? high : low;
 }
 
 void lin_range(const struct sym *s, const struct lin *x, int64_t *lo, int64_t *hi) {
-    *lo = clamped(lin_end(s, x, false));
-    *hi = clamped(lin_end(s, x, true));
+    __int128 low, high;
+    if (s->ntied) {
+        low = lin_end(s, x, false);
+        high = lin_end(s, x, true);
+    } else {
+        plain_ends(s, x, &low, &high);
+    }
+    *lo = clamped(low);
+    *hi = clamped(high);
 }
 
 static int64_t floor_div(int64_t a, int64_t b) {

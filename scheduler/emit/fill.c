@@ -239,9 +239,24 @@ static bool fill_spread(struct emitter *e, struct nodes *out, const struct flow 
     return true;
 }
 
-static bool is_filled_at(const struct emitter *e, int d, const struct flow *flow, int i) {
+/* The flow at this depth that brings on what the fill has brought, by a queue that takes both in
+ * order; nflows: there is none. */
+static int flow_fed(const struct emitter *e, const struct filling *f, int d) {
+    for (int k = 0; k < e->nflows; k++)
+        for (int i = 0; i < e->nfills; i++) {
+            const struct filling *g = &e->fill[i];
+            if (g->operand == f->operand && g->level > f->level && g->hold->depth == d &&
+                flows(g, &e->flow[k]))
+                return k;
+        }
+    return e->nflows;
+}
+
+/* Flow NULL: of the fills that no token paces those that feed flow `fed`. */
+static bool is_filled_at(const struct emitter *e, int d, const struct flow *flow, int fed, int i) {
     const struct filling *f = &e->fill[i];
-    return (flow ? flows(f, flow) : !is_paced(e, f)) && f->hold->depth == d;
+    return f->hold->depth == d &&
+           (flow ? flows(f, flow) : !is_paced(e, f) && flow_fed(e, f, d) == fed);
 }
 
 bool fills_before(struct emitter *e, struct nodes *out) {
@@ -252,9 +267,10 @@ bool fills_before(struct emitter *e, struct nodes *out) {
 }
 
 /* Slots turn first: channels may follow them. */
-static void turns_at(struct emitter *e, struct nodes *out, int d, const struct flow *flow) {
+static void turns_at(struct emitter *e, struct nodes *out, int d, const struct flow *flow,
+                     int fed) {
     for (int i = 0; i < e->nfills; i++)
-        if (is_filled_at(e, d, flow, i)) turn_hold(e, out, &e->fill[i]);
+        if (is_filled_at(e, d, flow, fed, i)) turn_hold(e, out, &e->fill[i]);
 }
 
 /* Does the core's queue move it on before the deepest of these fills? */
@@ -270,9 +286,10 @@ static bool moved_on(const struct emitter *e, const struct filling *f, int depth
 
 /* Instructions use a copy inside all fills only, so that the deepest one's token serves the outer
  * ones too; inner fills begin at their own depths. */
-static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct flow *flow) {
+static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct flow *flow,
+                     int fed) {
     for (int i = 0; i < e->nfills; i++) {
-        if (!is_filled_at(e, d, flow, i)) continue;
+        if (!is_filled_at(e, d, flow, fed, i)) continue;
         if (in_parts(e, &e->fill[i])) {
             begin_parts(e, &e->fill[i]);
             continue;
@@ -306,7 +323,7 @@ static void credits(struct emitter *e, struct nodes *out, const struct flow *c, 
  */
 static void fills_wait(struct emitter *e, struct nodes *out, const struct flow *c) {
     for (int i = 0; i < e->nfills; i++)
-        if (is_filled_at(e, c->depth, c, i)) hold_here(e, &e->fill[i]);
+        if (is_filled_at(e, c->depth, c, 0, i)) hold_here(e, &e->fill[i]);
     edge_take(e->w, out, &c->there, c->channel);
 }
 
@@ -327,15 +344,17 @@ bool fills_open(struct emitter *e, struct nodes *out, int d) {
             if (!fill_spread(e, out, &pc[k], d)) return false;
             continue;
         }
-        turns_at(e, out, d, &pc[k]);
+        turns_at(e, out, d, NULL, k);
+        if (!fills_at(e, out, d, NULL, k)) return false;
+        turns_at(e, out, d, &pc[k], k);
         if (paced && pc[k].war && pc[k].lends) edge_take(w, out, &pc[k].back, pc[k].release);
-        if (!fills_at(e, out, d, &pc[k]) || !fill_spread(e, out, &pc[k], d)) return false;
+        if (!fills_at(e, out, d, &pc[k], k) || !fill_spread(e, out, &pc[k], d)) return false;
         if (e->parts_depth >= 0) paced = d == e->parts_depth;
         if (paced && e->parts_depth >= 0 && !fill_parts(e, out, &pc[k])) return false;
         if (paced && pc[k].user == e->exec) ready(e, out, &pc[k], pc[k].channel);
     }
-    turns_at(e, out, d, NULL);
-    return fills_at(e, out, d, NULL);
+    turns_at(e, out, d, NULL, n);
+    return fills_at(e, out, d, NULL, n);
 }
 
 void fills_close(struct emitter *e, struct nodes *out, int d) {
@@ -381,10 +400,10 @@ int fills_step(const struct emitter *e, int d) {
 
 bool fills_begin(struct emitter *e, struct nodes *out, int flow) {
     const struct flow *c = &e->flow[flow];
-    turns_at(e, out, c->depth, c);
+    turns_at(e, out, c->depth, c, flow);
     edge_take(e->w, out, &c->back, c->release);
     for (int i = 0; i < e->nfills; i++)
-        if (is_filled_at(e, c->depth, c, i) && !fill_slot(e, out, &e->fill[i])) return false;
+        if (is_filled_at(e, c->depth, c, flow, i) && !fill_slot(e, out, &e->fill[i])) return false;
     edge_give(e->w, out, &c->there, c->channel);
     return true;
 }
@@ -393,6 +412,6 @@ void fills_turn(struct emitter *e, struct nodes *out, int flow, bool back) {
     const struct flow *c = &e->flow[flow];
     for (int i = 0; i < e->nfills; i++)
         for (int k = back ? 1 : e->fill[i].held->slots - 1;
-             is_filled_at(e, c->depth, c, i) && k < e->fill[i].held->slots; k++)
+             is_filled_at(e, c->depth, c, flow, i) && k < e->fill[i].held->slots; k++)
             add_rotate(e->w, out, e->fill[i].held->place);
 }

@@ -32,17 +32,36 @@ uint64_t all_entries(const struct copier *c) {
     return c->nentries == 64 ? UINT64_MAX : (UINT64_C(1) << c->nentries) - 1;
 }
 
-static bool divisor_of(const struct lexpr *e, int index, int64_t *found) {
+/* Of a dimension that the axis alone walks: a block as long as the part that is copied, which
+ * begins where the block does, cuts nothing. */
+static bool is_uncut(const struct copier *c, int side, int d, int axis, int64_t block) {
+    const struct program *p = c->program;
+    const struct access *a = c->access[side];
+    for (int x = 0; x < p->naxes; x++)
+        if (x != axis && (c->stmt->axes >> x & 1) && p->axis[x].extent > 1 &&
+            access_coef(p, a, d, x))
+            return false;
+    return access_coef(p, a, d, axis) == 1 && access_coef(p, a, d, p->naxes) == 0 &&
+           c->extent[axis] <= block && c->grid[axis] % block == 0;
+}
+
+struct cut { /* of a dimension of one side, by the axis */
+    const struct copier *c;
+    int side, dim, axis;
+};
+
+static bool divisor_of(const struct cut *x, const struct lexpr *e, int64_t *found) {
     if (e->op == 'n' || e->op == 'i') return true;
     if ((e->op == '/' || e->op == '%') && e->b->op == 'n') {
         const struct lexpr *of = e->a;
-        if (of->op == 'i' && of->index == index) {
+        if (of->op == 'i' && of->index == x->dim) {
+            if (is_uncut(x->c, x->side, x->dim, x->axis, e->b->number)) return true;
             if (*found && *found != e->b->number) return false;
             *found = e->b->number;
             return true;
         }
     }
-    return divisor_of(e->a, index, found) && divisor_of(e->b, index, found);
+    return divisor_of(x, e->a, found) && divisor_of(x, e->b, found);
 }
 
 /* Several axes that meet in a dimension cut into blocks lie in equal steps only where all but one
@@ -70,8 +89,9 @@ static bool block_of(const struct copier *c, int axis, int64_t *block) {
         const struct layout *l = c->place[side]->layout;
         for (int d = 0; l && d < c->program->buffer[c->place[side]->buffer].ndims; d++) {
             if (!access_coef(c->program, c->access[side], d, axis)) continue;
+            struct cut cut = {c, side, d, axis};
             for (int k = 0; k < l->nplaces; k++)
-                if (!divisor_of(l->place[k].expr, d, block)) return false;
+                if (!divisor_of(&cut, l->place[k].expr, block)) return false;
             if (*block && !meet_in_blocks(c, side, d, *block)) return false;
         }
     }

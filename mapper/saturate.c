@@ -20,7 +20,9 @@ static bool constant_of(const struct term *t, const struct term_node *x, double 
     return false;
 }
 
+/* Floats do not wrap: what an integer became when it did is what is cast. */
 static void narrow(struct range *r, double lo, double hi) {
+    r->wraps = false;
     r->lo = fmin(fmax(r->lo, lo), r->hi);
     r->hi = fmax(fmin(r->hi, hi), r->lo);
 }

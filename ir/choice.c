@@ -190,6 +190,10 @@ int decider_preferred(const struct decider *d) {
     return d->npreferred;
 }
 
+bool decider_by_cost(const struct decider *d) {
+    return d->approach && d->approach->by_cost && !d->nguide;
+}
+
 void decider_again(struct decider *d, int keep) {
     d->n = d->nasked = 0;
     d->npreferred = keep;

@@ -75,6 +75,7 @@ const struct put_question *decider_asked(const struct decider *, int *n);      /
 int decider_prefer(struct decider *, enum question_kind, const char *subject, const char *text);
 int decider_preferred(const struct decider *);                          /* how many */
 void decider_again(struct decider *, int keep);                         /* nothing was asked; the first `keep` that were preferred are still */
+bool decider_by_cost(const struct decider *);                           /* the approach gives all answers, and goes by cost */
 /* What was answered so far, and back to it, whatever was asked in between. */
 struct decider_mark { struct answer *answer, *guide; int n; };
 struct decider_mark decider_mark(struct decider *);

@@ -5,6 +5,20 @@
 
 enum { UNBOUNDED_SAMPLE = 64 };
 
+/* Rules that say bank(a) != bank(b). */
+static void find_banks(struct needle *nd) {
+    const struct instr *in = nd->in;
+    for (int k = 0; k < in->nrequires; k++) {
+        const char *function;
+        int a, b;
+        if (!require_apart(in, in->require[k], &function, &a, &b) || strcmp(function, "bank") ||
+            a >= MAX_SIZES || b >= MAX_SIZES)
+            continue;
+        nd->other_bank[a] |= UINT64_C(1) << b;
+        nd->other_bank[b] |= UINT64_C(1) << a;
+    }
+}
+
 struct needle *needle_make(struct arena *arena, const struct machine *m, int instr,
                            struct diags *diags) {
     static const int64_t none[MAX_SIZES];
@@ -28,6 +42,7 @@ struct needle *needle_fixed(struct arena *arena, const struct machine *m, int in
     n->in = in;
     n->instr = instr;
     n->again = n->remaining = -1;
+    find_banks(n);
     n->bound = instr_bind(m, in, size, diags);
     if (!n->bound) return NULL;
     n->nx = n->bound->naxes;

@@ -20,6 +20,7 @@ struct needle {
                              */
     int64_t lo[MAX_NEEDLE], hi[MAX_NEEDLE], step[MAX_NEEDLE];
     int64_t size[MAX_SIZES]; /* of those that no axis chooses */
+    uint64_t other_bank[MAX_SIZES]; /* bit b of a: rules keep operands a and b in different banks */
     /* Filled in by the planner: */
     int again, remaining; /* the instruction that takes an operand which this one left in the unit,
                              and that operand; -1 */

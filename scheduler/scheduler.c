@@ -170,6 +170,30 @@ static bool gives_up(const struct work *w) {
     return false;
 }
 
+static bool may_pack(const struct work *w, const struct nest *n) {
+    const struct task *t = &w->task[n->core];
+    for (int i = 0; i < t->nops; i++)
+        if (packable(w, t, &t->op[i])) return true;
+    return false;
+}
+
+/* Before any search: does what is known of the nests cost too much already? Of nests that were
+ * searched before it is their plan, unless panels may shorten it; of the others their instructions
+ * alone. */
+static bool is_hopeless(struct work *w) {
+    bool limited = w->options && (w->options->most > 0 || w->options->most_planned > 0);
+    for (int i = 0; i < w->nnests && limited; i++) {
+        struct nest *n = &w->nest[i];
+        if (n->core < 0 || n->part_n) continue;
+        if (grid_possible(w, n)) return false; /* how much of it instances do is not known yet */
+        double least = nest_least(w, n), known = may_pack(w, n) ? -1 : nest_known(w, n);
+        cost_plan(w, n, fmax(least, known), least);
+    }
+    bool hopeless = gives_up(w);
+    cost_begin(w);
+    return hopeless;
+}
+
 /* Instances that each bring what the others bring too take turns on one bus, and all wait for
  * what they share: one that does all may be done sooner. By the clock, where it knows both. */
 static struct search *search_best(struct work *w, const struct moves *moves, struct nest *n) {
@@ -212,6 +236,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
     recur_keep(w, moves);
     groups_rename(w);
     cost_begin(w);
+    if (is_hopeless(w)) return false;
     for (int i = 0; i < w->nnests; i++) {
         bool searched = false;
         struct nest *n = &w->nest[i];

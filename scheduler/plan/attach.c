@@ -44,7 +44,7 @@ bool attached_fit(struct work *w, const struct opnd *o, const struct slot *s,
                   const struct region *r, bool fill, struct fit *fit) {
     const struct attachment *x = attached_at(o, fill);
     struct view v = attached_view(w, o, -1, fill);
-    struct moves one = {(struct move *)&x->move, 1};
+    struct moves one = {.at = (struct move *)&x->move, .n = 1};
     struct box box;
     int home = work_home(w, v.buffer)->memory;
     for (int i = 0; i < o->geom.n; i++)

@@ -13,16 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Does a rule say bank(a) != bank(b)? */
-static bool apart(const struct instr *in, int a, int b) {
-    for (int k = 0; a >= 0 && b >= 0 && k < in->nrequires; k++) {
-        const char *function;
-        int x, y;
-        if (require_apart(in, in->require[k], &function, &x, &y) && !strcmp(function, "bank") &&
-            ((x == a && y == b) || (x == b && y == a)))
-            return true;
-    }
-    return false;
+static bool apart(const struct needle *nd, int a, int b) {
+    return a >= 0 && b >= 0 && nd->other_bank[a] >> b & 1;
 }
 
 /* 0: no two places are in different ones, or in which is not known. */
@@ -45,12 +37,12 @@ struct piece {
     int64_t at, bytes, align;
 };
 
-static bool may_stand(const struct instr *in, const struct memory *m, const struct piece *p, int n,
+static bool may_stand(const struct needle *nd, const struct memory *m, const struct piece *p, int n,
                       const struct piece *x) {
     if (x->at + x->bytes > m->size) return false;
     for (int k = 0; k < n; k++) {
         if (x->at < p[k].at + p[k].bytes && p[k].at < x->at + x->bytes) return false;
-        if (p[k].follower == x->follower && apart(in, p[k].operand, x->operand) &&
+        if (p[k].follower == x->follower && apart(nd, p[k].operand, x->operand) &&
             (banks_of(m, p[k].at, p[k].bytes) & banks_of(m, x->at, x->bytes)))
             return false;
     }
@@ -58,13 +50,13 @@ static bool may_stand(const struct instr *in, const struct memory *m, const stru
 }
 
 /* The lowest address behind another piece, or at the start of a bank. */
-static bool stand(const struct instr *in, const struct memory *m, const struct piece *p, int n,
+static bool stand(const struct needle *nd, const struct memory *m, const struct piece *p, int n,
                   struct piece *x) {
     int64_t piece = bank_bytes(m), best = -1;
     for (int64_t k = 0; k < n + m->banks; k++) {
         struct piece y = *x;
         y.at = round_up(k < n ? p[k].at + p[k].bytes : (k - n) * piece, x->align);
-        if (may_stand(in, m, p, n, &y) && (best < 0 || y.at < best)) best = y.at;
+        if (may_stand(nd, m, p, n, &y) && (best < 0 || y.at < best)) best = y.at;
     }
     x->at = best;
     return best >= 0;
@@ -88,7 +80,7 @@ static bool is_kept_apart(const struct task *t, int operand) {
     const struct opnd *o = &t->op[operand];
     for (int k = 0; k < t->nops && o->where == IN_LOCAL; k++)
         if (t->op[k].where == IN_LOCAL && t->op[k].memory == o->memory &&
-            apart(t->needle->in, operand, k))
+            apart(t->needle, operand, k))
             return true;
     return false;
 }
@@ -96,7 +88,7 @@ static bool is_kept_apart(const struct task *t, int operand) {
 static bool assign(struct work *w, const struct nest *nest, const int64_t *bytes,
                    int64_t *address) {
     const struct task *t = &w->task[nest->core];
-    const struct instr *in = t->needle->in;
+    const struct needle *nd = t->needle;
     for (int m = 0; m < w->m->nmemories; m++) {
         const struct memory *mem = &w->m->memory[m];
         struct piece p[MAX_OPERANDS + 1];
@@ -107,7 +99,7 @@ static bool assign(struct work *w, const struct nest *nest, const int64_t *bytes
         for (int i = 0; i < t->nops && any; i++) {
             if (t->op[i].where != IN_LOCAL || t->op[i].memory != m || nest->kept >> i & 1) continue;
             struct piece x = {-1, i, 0, bytes[i], least_multiple(mem->align, t->op[i].align)};
-            if (!stand(in, mem, p, n, &x)) return false;
+            if (!stand(nd, mem, p, n, &x)) return false;
             address[i] = x.at;
             p[n++] = x;
         }
@@ -163,7 +155,7 @@ static bool assign_chain(struct work *w, const struct moves *moves, const struct
                 if (is_kept_apart(t, k)) return false;
                 continue;
             }
-            if (!stand(t->needle->in, mem, p, count, &x)) return false;
+            if (!stand(t->needle, mem, p, count, &x)) return false;
             address[i][k] = x.at;
             p[count++] = x;
         }

@@ -14,18 +14,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int load_queue(const struct work *w, const struct moves *moves, int memory) {
-    for (int i = 0; i < moves->n; i++) {
-        const struct instr *in = moves->at[i].needle->in;
-        for (int k = 0; k < in->nfrom; k++)
-            if (memory >= 0 ? in->from[k] == memory
-                            : memory_is_home(w->m, in->from[k]) &&
-                                  w->m->unit[w->m->queue[in->queue].unit].count >= 1)
-                return w->m->queue[in->queue].data_order ? in->queue : -1;
-    }
-    return -1;
-}
-
 static double queue_width(const struct work *w, int queue) {
     return w->m->queue[queue].width > 0 ? (double)w->m->queue[queue].width : 1;
 }
@@ -35,7 +23,7 @@ static void crossings_charge(struct work *w, const struct moves *moves, const st
                              const struct task *t, double *queue) {
     for (int m = 0; m < w->m->nmemories; m++) {
         const struct memory *mem = &w->m->memory[m];
-        int q = mem->caches >= 0 && mem->line > 0 ? load_queue(w, moves, m) : -1;
+        int q = mem->caches >= 0 && mem->line > 0 ? moves->loads[1 + m] : -1;
         for (int i = 0; i < t->nops && q >= 0; i++) {
             const struct opnd *o = &t->op[i];
             if (!o->geom.loose || o->read < 0) continue;
@@ -55,7 +43,7 @@ static void crossings_charge(struct work *w, const struct moves *moves, const st
 /* Again in each loop that moves them, even if an outer one repeats them. */
 void direct_charge(struct work *w, const struct moves *moves, const struct plan *p,
                    const struct task *t, double *queue) {
-    int q = load_queue(w, moves, -1);
+    int q = moves->loads[0];
     crossings_charge(w, moves, p, t, queue);
     if (q < 0) return;
     for (int i = 0; i < t->nops; i++) {
@@ -380,7 +368,7 @@ static void refills_make(const struct work *w, const struct moves *moves, const 
         double cycles = n.lines * mem->refill,
                exposed =
                    (cycles + n.runs * mem->first) * (1 - mem->hidden) + n.awaited * mem->first;
-        int queue = load_queue(w, moves, m);
+        int queue = moves->loads[1 + m];
         out->exposed += exposed;
         if (cycles > out->worst) {
             out->worst = cycles;

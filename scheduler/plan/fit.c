@@ -8,6 +8,7 @@
 #include "scheduler/plan/work.h"
 #include <assert.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 static bool among(const struct machine *m, const struct operand *o, int memory) {
@@ -68,6 +69,15 @@ static bool box_convert(struct arena *a, struct box *b, const struct move *mv) {
     struct val one = val_const(1), zero = val_const(0), n = val_const(ratio);
     box_insert(b, 0, (struct box_dim){n, zero, zero, n, one, one, -1, 1, false});
     return true;
+}
+
+static void box_copy(struct box *to, const struct box *from) {
+    memcpy(to, from, offsetof(struct box, dim) + sizeof from->dim[0] * (size_t)from->n);
+}
+
+static void fit_copy(struct fit *to, const struct fit *from) {
+    memcpy(to, from, offsetof(struct fit, box));
+    box_copy(&to->box, &from->box);
 }
 
 struct match {
@@ -334,7 +344,7 @@ static bool fit_axes(struct match *t, const struct box *box) {
     struct fit *f = t->f;
     const struct move *mv = t->mv;
     f->move = mv;
-    f->box = *box;
+    box_copy(&f->box, box);
     for (int k = 0; k < MAX_NEEDLE; k++) f->dim_of[k] = -1;
     if (!box_convert(&t->w->s->arena, &f->box, mv)) return false;
     for (int i = f->box.n - 1; i >= 0; i--)
@@ -377,7 +387,7 @@ bool fit_box(struct work *w, const struct moves *moves, int by, int from, int to
         asked = i + 1 == by;
         if (!found || asked || f.cycles < best->cycles ||
             (f.cycles == best->cycles && in->nranged < best->move->needle->in->nranged)) {
-            *best = f;
+            fit_copy(best, &f);
             found = true;
         }
     }

@@ -276,6 +276,11 @@ static bool all_private(const struct work *w, const struct nest *n, const int *u
     return all;
 }
 
+bool grid_possible(const struct work *w, const struct nest *n) {
+    int unit[MAX_PREFIX], units = grid_units(w, grid_task(w, n), unit);
+    return n->is_grid || (!n->alone && units > 0 && at_once(w, unit, units) > 1);
+}
+
 /* The loops of a grid for the nest, as its prefix; none where one instance does all. Copies that
  * stay over the steps of a recurrence are one instance's. */
 void grid_decide(struct work *w, const struct moves *moves, struct nest *n) {

@@ -21,6 +21,19 @@ static bool learn(struct work *w, struct arena *arena, int instr, bool computes,
            move_learn(arena, w->m, instr, computes, mv, w->diags);
 }
 
+/* The queue of the first move from there, if it runs in the order of its data; -1. */
+static int load_queue(const struct machine *m, const struct moves *moves, int memory) {
+    for (int i = 0; i < moves->n; i++) {
+        const struct instr *in = moves->at[i].needle->in;
+        for (int k = 0; k < in->nfrom; k++)
+            if (memory >= 0 ? in->from[k] == memory
+                            : memory_is_home(m, in->from[k]) &&
+                                  m->unit[m->queue[in->queue].unit].count >= 1)
+                return m->queue[in->queue].data_order ? in->queue : -1;
+    }
+    return -1;
+}
+
 struct moves moves_find(struct work *w, struct arena *arena) {
     struct moves out = {0};
     int cap = 0;
@@ -30,6 +43,8 @@ struct moves moves_find(struct work *w, struct arena *arena) {
         GROW(arena, out.at, out.n, cap);
         out.at[out.n++] = mv;
     }
+    out.loads = arena_array(arena, (size_t)w->m->nmemories + 1, sizeof *out.loads);
+    for (int m = -1; m < w->m->nmemories; m++) out.loads[1 + m] = load_queue(w->m, &out, m);
     return out;
 }
 

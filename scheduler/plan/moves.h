@@ -25,7 +25,6 @@ static inline struct box_dim box_whole(struct val n) { /* without padding */
 }
 
 struct box {
-    struct box_dim dim[MAX_COORDS];
     int n;
     enum type type;
     bool fill;         /* to the slot, else from it */
@@ -33,20 +32,22 @@ struct box {
     uint64_t fragment; /* of the slot */
     const char *swizzle;
     int64_t begins; /* at home: its tiles begin at multiples of so many bytes; 0: not known */
+    struct box_dim dim[MAX_COORDS]; /* last: copies take only the n there are */
 };
 
 struct fit { /* how a move copies a box */
     const struct move *move;
     int dim_of[MAX_NEEDLE];  /* box dimension of each move axis; -1 */
-    struct box box;          /* merged and split */
     bool looped[MAX_COORDS]; /* dimensions that become loops around the issue */
     int none; /* the axis of which an issue brings nothing where a loop is in padding; -1: in none */
     double issues, cycles;   /* issues; queue time of all of them */
+    struct box box;          /* merged and split; last, as its own dimensions are */
 };
 
 struct moves {
     struct move *at;
     int n;
+    int *loads; /* the queue in data order that loads from home, then from each memory; -1 */
 };
 
 /* A stride of the move that no dimension of the box takes. */

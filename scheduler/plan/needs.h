@@ -31,6 +31,7 @@ int remain_first(const struct machine *, int again); /* the instruction that lea
                                                         `again` takes it; -1 */
 int remain_again(const struct machine *, int first, int *operand);
 /* remain.c: cycles that a plan spares where the operand is taken from the unit. */
+double remain_each(const struct work *, const struct task *, const int64_t *size); /* of one issue that takes what is left */
 double remain_saving(const struct work *, const struct task *, const struct plan *, double issues);
 
 /* banks.c: addresses of the core's holds, of so many bytes each, where rules keep operands in different banks; -1

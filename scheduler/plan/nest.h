@@ -68,6 +68,7 @@ struct nest {
 };
 
 /* grid.c */
+bool grid_possible(const struct work *, const struct nest *); /* its tiles may be those of several instances */
 void grid_decide(struct work *, const struct moves *, struct nest *);
 void grid_leave(struct nest *); /* one instance does all, from now on */
 const struct task *grid_task(const struct work *, const struct nest *); /* whose axes the tiles are of */

@@ -6,16 +6,27 @@
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
+#include <math.h>
 
 /* Between plans that take equally long: that an operand is not read again counts a little. */
 static const double LESS_READ = 0.002;
 
+double remain_each(const struct work *w, const struct task *t, const int64_t *size) {
+    const struct needle *nd = t->needle;
+    double first, again;
+    if (nd->again < 0 || t->op[nd->remaining].read < 0) return 0;
+    instr_times(w->m, nd->in, nd->bound, size, NULL, &first, NULL);
+    instr_times(w->m, &w->m->instr[nd->again], nd->bound, size, NULL, &again, NULL);
+    return fmax(0, first - again + LESS_READ * first);
+}
+
 double remain_saving(const struct work *w, const struct task *t, const struct plan *p,
                      double issues) {
     const struct needle *nd = t->needle;
+    struct tiling *known = p->tiling;
     int64_t size[MAX_SIZES];
-    double first, again;
     if (nd->again < 0 || t->op[nd->remaining].read < 0) return 0;
+    if (known && known->saved_known) return known->saved;
     const struct access *acc = &w->p->stmt[t->stmt].read[t->op[nd->remaining].read];
     double loads = plan_trips(w, p, plan_normalise(w, p, acc, p->nloops));
     for (int i = 0; i < nd->in->nranged; i++) size[i] = nd->size[i];
@@ -23,8 +34,8 @@ double remain_saving(const struct work *w, const struct task *t, const struct pl
         if (nd->ranged[x] >= 0)
             size[nd->ranged[x]] =
                 t->axis[x] < 0 ? nd->lo[x] : plan_tile(w, p, t->axis[x], p->nloops);
-    instr_times(w->m, nd->in, nd->bound, size, NULL, &first, NULL);
-    instr_times(w->m, &w->m->instr[nd->again], nd->bound, size, NULL, &again, NULL);
-    double each = first - again + LESS_READ * first;
-    return issues > loads && each > 0 ? (issues - loads) * each : 0;
+    double saved = fmax(0, issues - loads) * remain_each(w, t, size);
+    if (known) known->saved_known = true;
+    if (known) known->saved = saved;
+    return saved;
 }

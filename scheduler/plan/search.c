@@ -10,6 +10,7 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
+#include <assert.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 /* Where the search begins and ends, no figures of machines: sums of so many terms (windows of
  * convolutions) are cut only where nothing fits otherwise; so many plans are priced. */
 enum { SMALL_REDUCTION = 11, DEFAULT_STEPS = 120000 };
+static const double EXACT = 1 + 1e-9; /* sums in another order */
 
 static const char *shape_text(struct search *s, const struct shape *o) {
     struct text t = {0};
@@ -147,6 +149,7 @@ static void remember(struct search *s) {
     s->known->grain_most = s->nest->grain_most;
     s->known->steps = steps(s->w, s->nest);
     s->known->enough = s->enough;
+    if (s->npool) s->known->cost = nest_cost(s);
     if (s->npool) s->known->found = arena_copy(s->memo->arena, &s->memo, sizeof *s - FOUND);
 }
 
@@ -194,6 +197,7 @@ static void search_make(struct search *s) {
         s->least_time = s->least_rest = s->least_bulk = s->least_alone = INFINITY;
         pool_fill(s);
     }
+    assert(isinf(s->least_alone) || nest_least(s->w, n) <= EXACT * s->least_alone);
     finals_refine(s);
     s->w->copies = NULL;
 }
@@ -222,6 +226,15 @@ struct search *nest_search(struct work *w, const struct moves *moves, struct nes
     return NULL;
 }
 
+double nest_known(struct work *w, const struct nest *n) {
+    struct arena scratch;
+    arena_init(&scratch);
+    struct nest_key key = nest_key(w, n, &scratch);
+    const struct known_search *known = known_find(w->searches, &key, steps(w, n));
+    arena_free(&scratch);
+    return known && known->found ? known->cost : -1;
+}
+
 double nest_cost(const struct search *s) {
     return pool_best(s)->cost;
 }
@@ -247,8 +260,8 @@ double nest_cost_again(struct search *s, struct work *as) {
     return cost;
 }
 
-void nest_decide(struct search *s) {
-    struct plan p;
+/* Questions in their order; the answers make the plan. */
+static void ask_all(struct search *s, struct plan *p) {
     struct point q;
     s->w->copies = copies_new(s->w);
     finalists_simulate(s);
@@ -256,15 +269,28 @@ void nest_decide(struct search *s) {
     ask_order(s, &q);
     s->walked = q.simulated > 0;
     ask_tiles(s, &q);
-    point_plan(s, &q, &p);
+    point_plan(s, &q, p);
     s->walked = q.simulated > 0 && q.plan;
-    residency_ask(s, &p);
-    keeps_ask(s, &p);
-    path_ask(s, &p);
+    residency_ask(s, p);
+    keeps_ask(s, p);
+    path_ask(s, p);
     s->w->copies = NULL;
-    p.tiling = NULL;
-    explain(s, &p);
-    s->nest->plan = p;
+    p->tiling = NULL;
+    explain(s, p);
+}
+
+/* While other answers to the mapper's questions are tried nobody hears of these questions: equal
+ * nests get equal plans, and are asked about once. */
+void nest_decide(struct search *s) {
+    bool trying = s->w->options && s->w->options->trying;
+    if (!trying) {
+        ask_all(s, &s->nest->plan);
+    } else if (s->known->decided) {
+        s->nest->plan = *s->known->decided;
+    } else {
+        ask_all(s, &s->nest->plan);
+        s->known->decided = arena_copy(s->memo->arena, &s->nest->plan, sizeof s->nest->plan);
+    }
     nest_drop(s);
 }
 

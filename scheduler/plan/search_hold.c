@@ -14,7 +14,6 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { OPTIONS = 12, ASKED = 24, COMBINATIONS = 1500 };
@@ -259,11 +258,6 @@ double residency_best(struct search *s, struct plan *p, bool wide) {
     return best.cycles;
 }
 
-static int by_cost(const void *a, const void *b) {
-    const struct plan *x = a, *y = b;
-    return x->cycles < y->cycles ? -1 : x->cycles > y->cycles;
-}
-
 void hold_text(struct text *text, const char *name, const struct hold *h) {
     text_printf(text, "%s%s@%dx%d", text->at ? " " : "", name, h->depth, h->slots);
     if (h->ring) text_printf(text, " ring %lld", (long long)h->ring);
@@ -293,17 +287,65 @@ static bool same_depths(const struct search *s, const struct plan *a, const stru
     return true;
 }
 
-/* The first `asked` and, as the last of them, one without copies in flight, for comparison: at the
- * depths of the first, else the best. */
-static void keep_simple(const struct search *s, struct plan *found, int n, int asked) {
-    int simple = -1;
-    for (int i = 0; i < n; i++) {
-        if (!one_slot_each(s, &found[i])) continue;
-        bool alike = same_depths(s, &found[i], &found[0]);
-        if (simple < 0 || alike) simple = i;
-        if (alike) break;
+/* The plan that was found, behind it those that cost least, in order, and of all those without
+ * copies in flight one for comparison: at the depths of the first, else the best. */
+struct asked_plans {
+    struct plan at[ASKED], simple;
+    int n, number[ASKED]; /* in the order in which they were priced */
+    int simple_number;    /* 0: the first one, or there is none */
+    bool alike;           /* the simple one has the first one's depths */
+};
+
+static void keep_simple(const struct search *s, struct asked_plans *all, const struct plan *p,
+                        int number) {
+    bool alike = same_depths(s, p, &all->at[0]), known = all->simple_number > 0;
+    if (known && (alike == all->alike ? p->cycles >= all->simple.cycles : all->alike)) return;
+    all->simple = *p;
+    all->simple_number = number;
+    all->alike = alike;
+}
+
+static void keep_plan(struct asked_plans *all, const struct plan *p, int number) {
+    if (all->n == ASKED && p->cycles >= all->at[ASKED - 1].cycles) return;
+    if (all->n < ASKED) all->n++;
+    int i = all->n - 1;
+    for (; i > 1 && all->at[i - 1].cycles > p->cycles; i--) {
+        all->at[i] = all->at[i - 1];
+        all->number[i] = all->number[i - 1];
     }
-    if (simple >= asked) found[asked - 1] = found[simple];
+    all->at[i] = *p;
+    all->number[i] = number;
+}
+
+static void ask_simple(struct asked_plans *all) {
+    for (int i = 0; i < all->n; i++)
+        if (all->number[i] == all->simple_number) return;
+    all->at[ASKED - 1] = all->simple;
+}
+
+static bool copies_in_flight(const struct search *s, const struct residencies *r) {
+    for (int i = 0; i < search_task(s)->nops; i++)
+        if (search_task(s)->op[i].where == IN_LOCAL && r->option[i][r->at[i]].slots > 1)
+            return true;
+    return false;
+}
+
+/* All that fit, but for those with copies in flight that cost more than so many others. */
+static void price_asked(struct search *s, const struct plan *loops, struct asked_plans *all) {
+    struct residencies r;
+    struct plan q = *loops;
+    bool found_simple = one_slot_each(s, &all->at[0]);
+    if (!options_make(s, &q, ALL, &r)) return;
+    for (int k = 0; k < COMBINATIONS; k++) {
+        bool full = all->n == ASKED && copies_in_flight(s, &r);
+        q.depth_out = loops->depth_out;
+        if (price(s, &q, &r, full ? all->at[ASKED - 1].cycles : INFINITY) &&
+            memcmp(q.hold, all->at[0].hold, sizeof q.hold) != 0) {
+            keep_plan(all, &q, k + 1);
+            if (!found_simple && one_slot_each(s, &q)) keep_simple(s, all, &q, k + 1);
+        }
+        if (!options_next(s, &r)) break;
+    }
 }
 
 /* Beside a plan that the clock has chosen no other is taken to be better. */
@@ -315,37 +357,23 @@ double beside(const struct search *s, double cost, double own) {
 void residency_ask(struct search *s, struct plan *p) {
     struct arena scratch;
     arena_init(&scratch);
-    struct plan *found = NULL, q;
-    int n = 0, cap = 0;
-    struct residencies r;
+    struct asked_plans *all = arena_alloc(&scratch, sizeof *all);
+    struct candidate c[ASKED];
     struct plan loops = *p;
     plan_tabulate(s->w, search_task(s), &loops, &s->tiling);
     loops.depth_out = loops.nloops;
     for (int i = loops.nloops - 1; i >= 0; i--)
         if (search_task(s)->reductions >> loops.loop[i].axis & 1) loops.depth_out = i;
-    q = loops;
-    GROW(&scratch, found, n, cap);
-    found[n++] = *p; /* tiling of the same loops */
-    found[0].tiling = &s->tiling;
-    if (options_make(s, &loops, ALL, &r))
-        for (int k = 0; k < COMBINATIONS; k++) {
-            q.depth_out = loops.depth_out;
-            if (price(s, &q, &r, INFINITY) && memcmp(q.hold, p->hold, sizeof q.hold) != 0) {
-                GROW(&scratch, found, n, cap);
-                found[n++] = q;
-            }
-            if (!options_next(s, &r)) break;
-        }
-    qsort(found + 1, (size_t)n - 1, sizeof *found, by_cost);
-    keep_simple(s, found, n, ASKED);
-    if (n > ASKED) n = ASKED;
-    struct candidate *c = arena_array(s->w->arena, (size_t)n, sizeof *c);
-    for (int i = 0; i < n; i++) {
-        double cost = i ? beside(s, found[i].cycles, found[0].cycles) : found[0].cycles;
-        c[i] = (struct candidate){holds_text(s, &found[i]), cost, NULL};
+    all->at[all->n++] = *p; /* tiling of the same loops */
+    all->at[0].tiling = &s->tiling;
+    price_asked(s, &loops, all);
+    ask_simple(all);
+    for (int i = 0; i < all->n; i++) {
+        double cost = i ? beside(s, all->at[i].cycles, all->at[0].cycles) : all->at[0].cycles;
+        c[i] = (struct candidate){holds_text(s, &all->at[i]), cost, NULL};
     }
     const char *subject = arena_printf(s->w->arena, "copies of statement %d", search_task(s)->stmt);
-    *p = found[work_ask(s->w, QUESTION_RESIDENCY, subject, c, n, 0)];
+    *p = all->at[work_ask(s->w, QUESTION_RESIDENCY, subject, c, all->n, 0)];
     arena_free(&scratch);
 }
 

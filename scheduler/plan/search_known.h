@@ -9,6 +9,7 @@ struct known_searches;
 struct memo;
 struct moves;
 struct nest;
+struct plan;
 struct work;
 
 /* All that a search's answer depends on, beside the machine and the options that stay. */
@@ -24,7 +25,9 @@ struct known_search {
     int64_t grain_most; /* of the nest, afterwards */
     int64_t steps;      /* plans that it could look at */
     int64_t enough;     /* with no fewer it finds the same; more than `steps`: these ended it */
+    double cost;        /* of the best plan, where something fits */
     const void *found;  /* the end of a struct search; NULL: nothing fits */
+    const struct plan *decided; /* with another answer to the mapper (options.trying); NULL: not yet */
 };
 
 /* nest_key.c: in `arena`; of the nest as it is to be planned now. */

@@ -34,11 +34,11 @@ struct tiling {
         least[MAX_LOOPS + 1][MAX_TILED];    /* largest and smallest extent at a depth */
     double count[MAX_LOOPS + 1][MAX_TILED]; /* tiles at a depth */
     double trips[MAX_LOOPS + 1];
-    bool issues_known, share_known;
+    bool issues_known, share_known, saved_known;
     bool crowded; /* what is read at home stays in registers between the innermost loops (plan_passing) */
     struct share share;
     int refills_of; /* 1 + the depth at which the result is complete; 0: not known */
-    double issue_cycles, issues;
+    double issue_cycles, issues, saved; /* saved: of these cycles (remain_saving) */
     struct refills refills[2]; /* on one instance, and shared */
     struct asked asked;
 };

@@ -203,14 +203,21 @@ void decider_again(struct decider *d, int keep) {
 
 struct decider_mark decider_mark(struct decider *d) {
     return (struct decider_mark){
-        arena_copy(&d->arena, d->answer, sizeof *d->answer * (size_t)d->n),
-        arena_copy(&d->arena, d->guide, sizeof *d->guide * (size_t)d->nguide), d->n};
+        .answer = arena_copy(&d->arena, d->answer, sizeof *d->answer * (size_t)d->n),
+        .guide = arena_copy(&d->arena, d->guide, sizeof *d->guide * (size_t)d->nguide),
+        .preferred =
+            arena_copy(&d->arena, d->preferred, sizeof *d->preferred * (size_t)d->npreferred),
+        .n = d->n,
+        .npreferred = d->npreferred};
 }
 
 void decider_back(struct decider *d, const struct decider_mark *to) {
     d->n = to->n;
     d->failure = NULL;
+    d->npreferred = to->npreferred;
     if (to->n) memcpy(d->answer, to->answer, sizeof *d->answer * (size_t)to->n);
+    if (to->npreferred)
+        memcpy(d->preferred, to->preferred, sizeof *d->preferred * (size_t)to->npreferred);
     if (d->nguide) memcpy(d->guide, to->guide, sizeof *d->guide * (size_t)d->nguide);
 }
 

@@ -76,8 +76,8 @@ int decider_prefer(struct decider *, enum question_kind, const char *subject, co
 int decider_preferred(const struct decider *);                          /* how many */
 void decider_again(struct decider *, int keep);                         /* nothing was asked; the first `keep` that were preferred are still */
 bool decider_by_cost(const struct decider *);                           /* the approach gives all answers, and goes by cost */
-/* What was answered so far, and back to it, whatever was asked in between. */
-struct decider_mark { struct answer *answer, *guide; int n; };
+/* What was answered and preferred so far, and back to it, whatever was asked in between. */
+struct decider_mark { struct answer *answer, *guide, *preferred; int n, npreferred; };
 struct decider_mark decider_mark(struct decider *);
 void decider_back(struct decider *, const struct decider_mark *);
 void decider_outcome(struct decider *, double cost);                   /* tells the approach the cost of the whole */

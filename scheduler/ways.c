@@ -407,6 +407,7 @@ static struct schedule *in_rows_or_whole(struct trying *t, struct schedule *s, s
     bool rows = asked && may_gain_rows(t, s, *cover, asked, n);
     s = settled(t, s, cover, diags);
     if (!rows || !s) return s;
+    struct decider_mark first = decider_mark(t->decider);
     struct times whole = times_of(t, s);
     begin_again(t, given);
     for (int i = 0; i < n; i++)
@@ -415,8 +416,9 @@ static struct schedule *in_rows_or_whole(struct trying *t, struct schedule *s, s
     begin_again(t, decider_preferred(t->decider));
     s = settled(t, again(t, s, cover, diags), cover, diags);
     if (clearly_less(times_of(t, s), whole)) return s;
-    begin_again(t, given);
-    return settled(t, again(t, s, cover, diags), cover, diags);
+    decider_back(t->decider, &first);
+    decider_again(t->decider, decider_preferred(t->decider));
+    return again(t, s, cover, diags); /* with the answers that were found for it */
 }
 
 struct schedule *scheduler_compile(const struct program *p, const struct machine *m,

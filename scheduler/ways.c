@@ -1,8 +1,8 @@
 /* Which mapping a statement takes, decided by whole plans: the mapper prices instructions and
  * copies before any tile is known. Where the schedule takes much longer than the mapper thought,
- * or than its instructions alone,
- * other answers to its questions are tried one by one, and each that makes the schedule cheaper,
- * device and host together, is preferred from then on. */
+ * or than its instructions alone, other answers to its questions are tried one by one. One that
+ * makes the schedule cheaper, device and host together, is preferred from then on: on a CPU alone
+ * the best of them all, beside a device the first. */
 #include "scheduler/retry.h"
 #include <limits.h>
 #include <math.h>

@@ -277,14 +277,18 @@ bool covering_decide(struct covering *c) {
 
 /* ---- rewrites ---- */
 
-double best_price(struct covering *c, const struct program *p, int stmt, bool *needle,
-                  bool *device) {
+struct best_price best_price(struct covering *c, const struct program *p, int stmt) {
     covering_reserve(c, p->nstmts);
     struct estimate *of = estimate_open(p, stmt);
     struct options all = estimate_options(c, of, p);
-    double best = all.n > 0 ? all.at[0].cost : INFINITY;
-    *needle = all.n > 0 && !all.at[0].fallback;
-    *device = all.n > 0 && option_on_device(c->machine, &all.at[0]);
+    struct best_price best = {.cycles = INFINITY};
+    for (int i = 0; i < all.n; i++)
+        best.whole |= option_on_device(c->machine, &all.at[i]) && all.at[i].ncuts == 0;
+    if (all.n > 0) {
+        best.cycles = all.at[0].cost;
+        best.needle = !all.at[0].fallback;
+        best.device = option_on_device(c->machine, &all.at[0]);
+    }
     estimate_close(of);
     return best;
 }

@@ -431,10 +431,14 @@ int plan_next(struct covering *);
 /* Its options with `total`, what they and the best of all that follows cost; the best first. */
 struct options plan_options(struct covering *, int stmt);
 void plan_drop(struct covering *); /* statements have moved */
-/* Of the statement's cheapest option; is that an instruction, and one of a device? */
 /* Of what is cut off a statement: a temporary may not be much larger than what the statement touches anyway. */
 double cut_elements(const struct program *, const struct stmt *);
-double best_price(struct covering *, const struct program *, int stmt, bool *needle, bool *device);
+struct best_price {      /* of the statement's cheapest option; no option: INFINITY */
+    double cycles;
+    bool needle, device; /* it is an instruction, one of a device */
+    bool whole;          /* some instruction of a device executes all of the statement */
+};
+struct best_price best_price(struct covering *, const struct program *, int stmt);
 bool has_device(const struct machine *);                          /* some queue is none of a host */
 bool option_on_device(const struct machine *, const struct option *);
 void covering_reserve(struct covering *, int n);

@@ -30,6 +30,7 @@ struct stretch {
 struct part_price {
     double cycles;
     bool needles;  /* instructions execute all of it but fills */
+    bool stays;    /* those of a device can */
     bool products; /* or at least its sums of products, but for corrections beside them */
     bool device;   /* these are executed by a device */
 };
@@ -37,20 +38,21 @@ struct part_price {
 /* What statements from .. to - 1 cost as part of program q. */
 static struct part_price part_price(struct covering *c, struct program *q, int from, int to) {
     struct program *own = c->cover->program;
-    struct part_price sum = {.needles = true};
+    struct part_price sum = {.needles = true, .stays = true};
     double all = 0, mapped = 0, away = 0;
     c->cover->program = q;
     covering_changed(c);
     const bool *steady = flow_steady(c);
     for (int s = from; s < to; s++) {
-        bool needle, device;
         if (steady[s]) continue;
-        sum.cycles += best_price(c, q, s, &needle, &device);
-        sum.needles &= needle || q->stmt[s].nreads == 0; /* whoever fills */
+        struct best_price best = best_price(c, q, s);
+        sum.cycles += best.cycles;
+        sum.needles &= best.needle || q->stmt[s].nreads == 0; /* whoever fills */
+        sum.stays &= best.whole || q->stmt[s].nreads == 0;
         double macs = stmt_is_mac(q, &q->stmt[s]) ? (double)stmt_points(q, &q->stmt[s]) : 0;
         all += macs;
-        mapped += needle ? macs : 0;
-        away += device ? macs : 0;
+        mapped += best.needle ? macs : 0;
+        away += best.device ? macs : 0;
     }
     sum.products = mapped >= 0.99 * all;
     sum.device = away >= 0.99 * all;
@@ -125,7 +127,8 @@ static struct program *exchanged(struct covering *c, const struct rewrite *r, in
     *at = (struct stretch){from, to[1]};
     struct part_price after = part_price(c, q, from, to[1]), before = part_price(c, p, from, to[0]);
     double with = after.cycles, without = before.cycles;
-    if (!before.needles) without += interruption_price(c->machine);
+    if (!before.needles || (after.stays && !before.stays))
+        without += interruption_price(c->machine);
     struct candidate candidate[2] = {{"keep", without, NULL}, {r->name, with, NULL}};
     if (with < without) {
         struct candidate t = candidate[0];
@@ -401,13 +404,12 @@ static bool price_terms(struct covering *c, const struct needle *n, int stmt, st
 static bool lacks_sums(struct covering *c, int stmt) {
     struct program *p = c->cover->program;
     const struct buffer *sums = &p->buffer[p->stmt[stmt].dst.buffer];
-    bool needle, device;
     if ((type_is_float(sums->type) && c->floats < rw_terms.effect) || !rw_plain(p, stmt) ||
         !stmt_is_mac(p, &p->stmt[stmt]) || flow_steady(c)[stmt] ||
         parts_refused(c, sums->name, TERMS_SUFFIX))
         return false;
-    best_price(c, p, stmt, &needle, &device);
-    bool lacks = has_device(c->machine) ? !device : !needle;
+    struct best_price best = best_price(c, p, stmt);
+    bool lacks = has_device(c->machine) ? !best.device : !best.needle;
     for (int i = 0; i < c->needles->n && lacks; i++)
         lacks = c->needles->at[i].nparts == 0 || !joined_on(c, &c->needles->at[i], p, stmt);
     return lacks;

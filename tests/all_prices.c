@@ -157,7 +157,7 @@ static const struct {
      0,
      {{PORT("flags"), NULL, 0, GMM_I8(256, 192, 320)},
       {PORT("heron"), NULL, 0, C2D_I8(64, 64, 28, 28)},
-      {PORT("heron"), NULL, 0, C2D_I8(20, 24, 9, 11)}}},
+      {PORT("sorrel"), NULL, 0, GMM_I8(128, 96, 128)}}},
     {PRICE_PIECES,
      10,
      {{PORT("u573"), NULL, 0, GMM_I8(100, 70, 130)},

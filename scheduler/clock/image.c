@@ -81,8 +81,9 @@ bool images_open(struct engine *e) {
     e->image = arena_array(&e->arena, n, sizeof *e->image);
     e->images = arena_array(&e->arena, n, sizeof *e->images);
     for (int i = 0; i < m->nmemories; i++) {
-        int64_t bytes = used_bytes(e, i), word = m->memory[i].word;
-        if (bytes < 0 || !image_open(e, i, bytes, word > 16 ? word : 16)) return false;
+        int64_t bytes = used_bytes(e, i), word = m->memory[i].word, least = 16;
+        if (m->memory[i].pass == PASS_NUMBER) least = 1; /* each register */
+        if (bytes < 0 || !image_open(e, i, bytes, word > least ? word : least)) return false;
         e->result->peak_bytes[i] = bytes;
     }
     for (int s = 0; s < m->nstates; s++)

@@ -2,10 +2,16 @@
  * that a fill that stands before its step's instructions enters when those of the step before have
  * nearly all run. Here it stands a step earlier: the first before the loop, the next one's before
  * the instructions of each step, and the last step behind the loop. The tokens, and the order in
- * each queue, are as without it. */
+ * each queue, are as without it.
+ *
+ * Registers have constant addresses and no slots that turn: there a copy covers several steps of
+ * the loop inside it, and each step's pieces are filled in the one before, also over the end of the
+ * loop around, where the first pieces of the next copy replace those that are no longer used. */
 #include "ir/number.h"
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 
@@ -61,6 +67,73 @@ bool emit_ahead(struct emitter *e, struct nodes *out, int d, int flow, body_fn b
     e->lo[axis] = lo;
     e->size[axis] = size;
     e->tile[axis] = keep;
+    e->extent[axis] = extent;
+    return ok;
+}
+
+/* ---- pieces in registers ---- */
+
+bool pieces_ahead_at(const struct emitter *e, int d) {
+    const struct plan *p = &e->nest->plan;
+    if (!p->is_static || d + 1 >= p->nloops || e->size[p->loop[d].axis].x ||
+        e->size[p->loop[d + 1].axis].x || pieces_ahead_depth(e->w, e->nest, p) != d + 1)
+        return false;
+    for (int k = 0; k < e->nest->nfeeds; k++)
+        if (e->nest->feed[k].depth > d) return false;
+    for (int i = 0; i < e->t->nops; i++)
+        if (e->t->op[i].where == IN_LOCAL && p->hold[i].depth > d && !p->hold[i].ahead)
+            return false;
+    return true;
+}
+
+bool emit_pieces_ahead(struct emitter *e, struct nodes *out, int d, body_fn body) {
+    struct work *w = e->w;
+    struct arena *a = &w->s->arena;
+    const struct loop *l = &e->nest->plan.loop[d];
+    int axis = l->axis;
+    struct val lo = e->lo[axis], size = e->size[axis],
+               last = val_add(a, lo, val_const(size.c - l->tile));
+    int64_t tile = e->tile[axis], extent = e->extent[axis];
+    struct nodes inner = {0};
+    e->tile[axis] = e->extent[axis] = l->tile;
+    e->size[axis] = val_const(l->tile);
+    e->ahead.depth = d + 1;
+    e->ahead.last = false;
+    bool ok = pieces_begin(e, out, d + 1);
+    if (ok && size.c > l->tile) {
+        int var = new_var(w, w->p->axis[axis].name);
+        e->lo[axis] = val_var(a, var, w->p->axis[axis].extent - 1);
+        ok = body(e, &inner, d + 1);
+        nodes_add(w, out, loop_node(w, var, lo, last, l->tile, LOOP_SEQUENTIAL, axis, &inner));
+    }
+    e->lo[axis] = last;
+    e->ahead.last = true;
+    ok = ok && body(e, out, d + 1);
+    e->ahead.depth = 0;
+    e->lo[axis] = lo;
+    e->size[axis] = size;
+    e->tile[axis] = tile;
+    e->extent[axis] = extent;
+    return ok;
+}
+
+bool emit_piece_steps(struct emitter *e, struct nodes *out, int d, body_fn body) {
+    struct arena *a = &e->w->s->arena;
+    const struct loop *l = &e->nest->plan.loop[d];
+    int axis = l->axis, n = (int)(e->size[axis].c / l->tile);
+    struct val lo = e->lo[axis], size = e->size[axis];
+    int64_t tile = e->tile[axis], extent = e->extent[axis];
+    bool ok = true;
+    e->tile[axis] = e->extent[axis] = l->tile;
+    e->size[axis] = val_const(l->tile);
+    for (int i = 0; ok && i < n; i++) {
+        e->ahead.step = i;
+        e->lo[axis] = val_add(a, lo, val_const(i * l->tile));
+        ok = body(e, out, d + 1);
+    }
+    e->lo[axis] = lo;
+    e->size[axis] = size;
+    e->tile[axis] = tile;
     e->extent[axis] = extent;
     return ok;
 }

@@ -22,6 +22,8 @@ static bool core_body(struct emitter *e, struct nodes *out, int d) {
     if (ring_turns_at(e, d)) return emit_turns(e, out, d, core_body);
     int ahead = ahead_at(e, d);
     if (ahead >= 0) return emit_ahead(e, out, d, ahead, core_depth);
+    if (pieces_ahead_at(e, d)) return emit_pieces_ahead(e, out, d, core_depth);
+    if (e->ahead.depth && d == e->ahead.depth) return emit_piece_steps(e, out, d, core_depth);
     if (d < p->nloops)
         return emit_loop(e, out, p->loop[d].axis, p->loop[d].tile, splits(e, d),
                          loop_unrolled(e->w, e->nest, p, d), core_depth, d + 1);

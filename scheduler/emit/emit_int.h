@@ -96,6 +96,10 @@ struct emitter {
     struct val begin_lo[MAX_OPERANDS][MAX_AXES]; /* the same where a ring, or a pinned range, begins */
     struct val due[MAX_OPERANDS]; /* 0: the piece that is wanted now is there */
     bool early[MAX_FILLS]; /* flows whose fills at the current tile stand a step ahead (ahead.c) */
+    struct { /* of pieces that are filled a step ahead (ahead.c) */
+        int depth, step;    /* loops around the copies, 0: none are; which step of the innermost of them */
+        bool last;          /* nothing comes behind it */
+    } ahead;
     bool failed;
     bool turned; /* of a group: its members have been written down once */
     bool split; /* some loops may be empty: over whole tiles only, or over the tail */
@@ -249,11 +253,17 @@ void fills_close(struct emitter *, struct nodes *, int depth); /* releases, cred
  * ahead, as the plan says; -1: none. Then apart from what uses them: the fills of a step, with a credit and the token
  * that they are there; turning the copies' slots, on or back. */
 int fills_step(const struct emitter *, int depth);
+bool pieces_begin(struct emitter *, struct nodes *, int depth); /* the pieces of the first step of loop[depth] */
 bool fills_begin(struct emitter *, struct nodes *, int flow);
 void fills_turn(struct emitter *, struct nodes *, int flow, bool back);
 
 /* ahead.c: a loop in which each step's fills stand before the instructions of the step before. */
 int ahead_at(const struct emitter *, int depth); /* the flow; -1: no such loop */
+/* The loop around registers whose pieces are filled a step of the loop inside ahead of their first uses, and those
+ * steps, one after the other. */
+bool pieces_ahead_at(const struct emitter *, int depth);
+bool emit_pieces_ahead(struct emitter *, struct nodes *, int depth, body_fn);
+bool emit_piece_steps(struct emitter *, struct nodes *, int depth, body_fn);
 bool emit_ahead(struct emitter *, struct nodes *, int depth, int flow, body_fn);
 
 /* feeds.c: the host's copies that turn with the loops outside of depth, before what is inside or after it */

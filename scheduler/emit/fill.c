@@ -159,6 +159,18 @@ static void begin_parts(struct emitter *e, const struct filling *f) {
     memcpy(e->from_size[f->operand], e->size, sizeof e->size);
 }
 
+/* The copy that is in the slot since its pieces began. */
+static void hold_begun(struct emitter *e, const struct filling *f) {
+    struct val lo[MAX_AXES], size[MAX_AXES];
+    memcpy(lo, e->lo, sizeof lo);
+    memcpy(size, e->size, sizeof size);
+    memcpy(e->lo, e->from_lo[f->operand], sizeof lo);
+    memcpy(e->size, e->from_size[f->operand], sizeof size);
+    hold_here(e, f);
+    memcpy(e->lo, lo, sizeof lo);
+    memcpy(e->size, size, sizeof size);
+}
+
 /* 1 in the first iteration of all loops inside the copy that do not cut it. */
 static struct val first_time(struct emitter *e, const struct filling *f, uint64_t cuts) {
     struct arena *a = &e->w->s->arena;
@@ -204,7 +216,7 @@ static bool fill_part(struct emitter *e, struct nodes *body, const struct fillin
     memcpy(e->size, size, sizeof size);
     return f->hold->ring
                ? ring_fill(e, body, f, &part)
-               : emit_transfer(w, e->moves, body, acc->buffer, o, f->held, NULL, &part, true);
+               : emit_transfer(w, e->moves, body, acc->buffer, o, f->held, f->outer, &part, true);
 }
 
 /* Those that are not due each time first: the token rides on the last. */
@@ -239,6 +251,60 @@ static bool fill_spread(struct emitter *e, struct nodes *out, const struct flow 
     return true;
 }
 
+/* The same of the step behind: behind the last of a copy comes the first of the next copy. */
+static bool piece_ahead(struct emitter *e, struct nodes *body, const struct filling *f, int depth,
+                        struct val *times) {
+    struct arena *a = &e->w->s->arena;
+    const struct loop *l = &e->nest->plan.loop[e->ahead.depth - 1];
+    struct val *all = e->from_lo[f->operand], from = all[l->axis], around = e->lo[l->axis],
+               lo = e->lo[l[1].axis];
+    bool over =
+        val_same(e->from_size[f->operand][l[1].axis], val_const((e->ahead.step + 1) * l[1].tile));
+    *times = val_const(0);
+    if (over && e->ahead.last) return true;
+    if (over) all[l->axis] = val_add(a, from, val_const(l->tile));
+    if (over) hold_begun(e, f);
+    if (over) e->lo[l->axis] = all[l->axis];
+    e->lo[l[1].axis] = over ? all[l[1].axis] : val_add(a, lo, val_const(l[1].tile));
+    bool ok = fill_part(e, body, f, depth, times);
+    e->lo[l->axis] = around;
+    e->lo[l[1].axis] = lo;
+    all[l->axis] = from;
+    if (over) hold_begun(e, f);
+    return ok;
+}
+
+/* Pieces that are filled here and need no token. */
+static bool fill_pieces(struct emitter *e, struct nodes *out, int d) {
+    for (int i = 0; i < e->nfills; i++) {
+        const struct filling *f = &e->fill[i];
+        struct nodes body = {0};
+        struct val times;
+        if (is_paced(e, f) || f->hold->spread != d || !d) continue;
+        if (e->ahead.depth ? !piece_ahead(e, &body, f, d, &times)
+                           : !fill_part(e, &body, f, d, &times))
+            return false;
+        nodes_when(e->w, out, times, "f", &body);
+    }
+    return true;
+}
+
+bool pieces_begin(struct emitter *e, struct nodes *out, int depth) {
+    const struct loop *l = &e->nest->plan.loop[depth];
+    struct val size = e->size[l->axis], times;
+    bool ok = true;
+    for (int i = 0; ok && i < e->nfills; i++) {
+        const struct filling *f = &e->fill[i];
+        if (is_paced(e, f) || f->hold->depth != depth) continue;
+        turn_hold(e, out, f);
+        begin_parts(e, f);
+        e->size[l->axis] = val_const(l->tile);
+        ok = fill_part(e, out, f, depth + 1, &times);
+        e->size[l->axis] = size;
+    }
+    return ok;
+}
+
 /* The flow at this depth that brings on what the fill has brought, by a queue that takes both in
  * order; nflows: there is none. */
 static int flow_fed(const struct emitter *e, const struct filling *f, int d) {
@@ -270,7 +336,8 @@ bool fills_before(struct emitter *e, struct nodes *out) {
 static void turns_at(struct emitter *e, struct nodes *out, int d, const struct flow *flow,
                      int fed) {
     for (int i = 0; i < e->nfills; i++)
-        if (is_filled_at(e, d, flow, fed, i)) turn_hold(e, out, &e->fill[i]);
+        if (is_filled_at(e, d, flow, fed, i) && !(e->ahead.depth && d == e->ahead.depth))
+            turn_hold(e, out, &e->fill[i]);
 }
 
 /* Does the core's queue move it on before the deepest of these fills? */
@@ -354,7 +421,7 @@ bool fills_open(struct emitter *e, struct nodes *out, int d) {
         if (paced && pc[k].user == e->exec) ready(e, out, &pc[k], pc[k].channel);
     }
     turns_at(e, out, d, NULL, n);
-    return fills_at(e, out, d, NULL, n);
+    return fills_at(e, out, d, NULL, n) && fill_pieces(e, out, d);
 }
 
 void fills_close(struct emitter *e, struct nodes *out, int d) {

@@ -50,6 +50,19 @@ static bool last_pieces(const struct work *w, const struct region *whole, const 
     return any;
 }
 
+/* The copy on the operand's route that it is filled from, or goes to: only that it may be larger
+ * matters. NULL: home. */
+static const struct slot *outer_slot(struct work *w, const struct plan *p, const struct task *t,
+                                     const struct opnd *o, const struct access *acc, bool fill,
+                                     struct slot *out) {
+    const struct opnd *far = fill ? o->from : o->to;
+    struct region all;
+    if (!far) return NULL;
+    plan_region(w, p, t, acc, &far->geom, 0, &all);
+    *out = slot_make(&w->s->arena, &far->geom, &all);
+    return out;
+}
+
 /* Of a piece, which lies in the slot as the whole does; of no move where none brings each. */
 static void price_part(struct work *w, const struct moves *moves, const struct plan *p,
                        const struct task *t, const struct opnd *o, const struct access *acc,
@@ -61,11 +74,12 @@ static void price_part(struct work *w, const struct moves *moves, const struct p
     plan_region(w, p, t, acc, &o->geom, depth, &whole);
     plan_region(w, cut, t, acc, &o->geom, cut->nloops, &part);
     as.geom.first = first;
-    struct slot s = slot_make(&w->s->arena, &as.geom, &whole);
+    struct slot s = slot_make(&w->s->arena, &as.geom, &whole), outer;
+    const struct slot *far = outer_slot(w, p, t, o, acc, true, &outer);
     int ndims = w->p->buffer[acc->buffer].ndims;
-    if (!copy_fit(w, moves, acc->buffer, &as, &s, NULL, &part, true, by, &f) ||
+    if (!copy_fit(w, moves, acc->buffer, &as, &s, far, &part, true, by, &f) ||
         (last_pieces(w, &whole, &part, ndims, &last) &&
-         !copy_fit(w, moves, acc->buffer, &as, &s, NULL, &last, true, by, &f)))
+         !copy_fit(w, moves, acc->buffer, &as, &s, far, &last, true, by, &f)))
         return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
@@ -122,16 +136,11 @@ static void price_as(struct work *w, const struct moves *moves, const struct pla
     memset(out, 0, sizeof *out);
     plan_region(w, p, t, acc, &o->geom, depth, &r);
     struct slot s = slot_make(&w->s->arena, &o->geom, &r);
-    const struct opnd *far = fill ? o->from : o->to;
+    const struct slot *far = outer_slot(w, p, t, o, acc, fill, &outer);
     out->bytes = slot_bytes(w, o, &r);
     out->elements = (double)s.elements.c;
-    if (far) { /* of the outer copy only that it may be larger matters */
-        struct region all;
-        plan_region(w, p, t, acc, &far->geom, 0, &all);
-        outer = slot_make(&w->s->arena, &far->geom, &all);
-    }
-    if (!copy_fit(w, moves, acc->buffer, o, &s, far ? &outer : NULL, &r, fill, by, &f) ||
-        !last_fits(w, moves, p, t, o, acc, fill, depth, by, &s, far ? &outer : NULL))
+    if (!copy_fit(w, moves, acc->buffer, o, &s, far, &r, fill, by, &f) ||
+        !last_fits(w, moves, p, t, o, acc, fill, depth, by, &s, far))
         return;
     out->in = f.move->needle->in;
     out->issues = f.issues;

@@ -194,6 +194,78 @@ void spread_choose(struct pricing *c, const struct task *t, const struct opnd *o
     *s = made;
 }
 
+/* Where another copy comes with these and has no pieces, instructions wait for that one and then,
+ * behind it, for each piece. */
+static bool all_in_pieces(const struct work *w, const struct plan *p, const struct task *t,
+                          int depth) {
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where == IN_LOCAL && !o->writes && p->hold[i].depth >= depth &&
+            (depth == p->nloops || !cut_axis(w, p, t, o, p->loop[depth].axis, depth, depth + 1)))
+            return false;
+    }
+    return true;
+}
+
+void pieces_choose(struct pricing *c, const struct task *t, const struct opnd *o, struct hold *h,
+                   struct stream *s) {
+    const struct plan *p = c->plan;
+    int d = s->depth;
+    if (o < t->op || o >= t->op + t->nops || !queues_in_step(c->w->edges, s->queue, s->user))
+        return;
+    h->spread = 0;
+    h->ahead = false;
+    if (!graph_is_static(c->w->m, o->memory) || h->slots > 1 || keeps_part(h) || p->unspread ||
+        c->nest->part_n || d < c->nest->nprefix || !all_in_pieces(c->w, p, t, d))
+        return;
+    while (d < p->nloops && cut_axis(c->w, p, t, o, p->loop[d].axis, s->depth, d + 1)) d++;
+    if (d == s->depth) return;
+    struct pieces n = pieces_of(c, t, o, h->fill_by, 0, s, d, NULL, 0);
+    if (n.outer <= 1 || isinf(n.cycles)) return;
+    h->spread = d;
+    c->queue[s->queue] += s->trips * (n.cycles * n.outer - s->cycles);
+    s->in_pieces = h;
+    s->depth = d;
+    s->trips *= n.outer;
+    s->slots = (int)n.outer;
+    s->issues = ceil(s->issues / n.outer);
+    s->busy /= n.outer;
+    s->cycles = s->largest = s->first = n.cycles;
+}
+
+/* Nothing but these pieces is filled inside the loop, nor does a result begin there. */
+static bool pieces_alone(const struct work *w, const struct plan *p, const struct task *t,
+                         int depth) {
+    int axis = p->loop[depth].axis;
+    bool any = false;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        const struct hold *h = &p->hold[i];
+        if (o->where != IN_LOCAL) continue;
+        for (int k = 0; k < o->in.n; k++)
+            if (p->via[i][k].depth >= depth || p->via[i][k].spread >= depth) return false;
+        if (h->depth < depth) continue;
+        if (o->writes || !h->spread || !cut_axis(w, p, t, o, axis, depth, depth + 1)) return false;
+        any = true;
+    }
+    return any;
+}
+
+int pieces_ahead_depth(const struct work *w, const struct nest *n, const struct plan *p) {
+    const struct task *t = &w->task[n->core];
+    int depth = 0;
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].where == IN_LOCAL && p->hold[i].spread && p->hold[i].depth > depth)
+            depth = p->hold[i].depth;
+    if (depth <= n->nprefix || depth >= p->nloops || loop_unrolled(w, n, p, depth - 1)) return -1;
+    for (int i = depth - 1; i <= depth; i++) {
+        int a = p->loop[i].axis;
+        int64_t all = plan_tile(w, p, a, i), tile = p->loop[i].tile;
+        if (all != plan_least(w, p, a, i) || all % tile || all == tile) return -1;
+    }
+    return pieces_alone(w, p, t, depth) ? depth : -1;
+}
+
 double parts_waits(const struct pricing *c, const struct flow *f, int inner, double exec,
                    double *lead) {
     const struct task *t = &c->w->task[c->nest->core];

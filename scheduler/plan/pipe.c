@@ -235,7 +235,9 @@ static double outer_waits(const struct pricing *c, const struct stream *f, const
     if (d->trips > 1 && d->bus >= 0 && d->bus == f->bus && d->queue != f->queue)
         fill += fmin(d->issues, f->issues) * d->cycles / d->issues;
     double behind = fmax(fill + load, step * (slots - 1)) + load + latency - slots * step;
-    if (!isinf(inner->ahead)) behind = fmax(behind, fill + load + latency - inner->ahead * step);
+    if (f->in_pieces) behind = fill + load + latency - (slots - 1) * step;
+    if (!isinf(inner->ahead))
+        behind = fmax(behind, fill + load + latency - (inner->ahead + inner->early) * step);
     return (f->trips - 1) * fmax(0, behind);
 }
 
@@ -272,8 +274,9 @@ static double ahead_of(const struct pricing *c, const struct task *core, const s
     double issues;
     if (depth <= 0 || f->steps <= 0) return INFINITY;
     leaf_cycles((struct pricing *)c, core, &issues);
-    double entries = plan_entries(c->w, c->nest, c->plan, issues) + c->beside;
-    return (double)depth / (entries / f->steps + SIGNALS);
+    double entries = plan_entries(c->w, c->nest, c->plan, issues) + c->beside,
+           signals = queues_in_step(c->w->edges, f->queue, core->needle->in->queue) ? 0 : SIGNALS;
+    return (double)depth / (entries / f->steps + signals);
 }
 
 /* What the instructions wait for one queue's fills after the first. */
@@ -287,7 +290,8 @@ static double queue_waits(const struct pricing *c, const struct flow *f, double 
         const struct stream *s = &c->fill[i];
         if (s->queue != f->queue || s->depth >= f->depth || s->trips <= 1) continue;
         bool waited =
-            s->slots == 1 || plan_least_inner(c->w, c->plan, s->depth, f->depth) < f->slots;
+            s->slots == 1 || (!queues_in_step(c->w->edges, s->queue, s->user) &&
+                              plan_least_inner(c->w, c->plan, s->depth, f->depth) < f->slots);
         if (waited && s->depth > bracket) bracket = s->depth;
     }
     for (int i = 0; i < c->nfills; i++) {
@@ -358,6 +362,21 @@ static double ahead_waits(const struct pricing *c, const struct flow *f, double 
     return waits + price_add(c, PRICE_STEPS, (turns - 1) * late);
 }
 
+/* Waits where pieces in registers are filled a step of the loop around them ahead. */
+static double pieces_waits(const struct pricing *c, const struct flow *f, double exec) {
+    const struct plan *p = c->plan;
+    for (int i = 0; i < c->nfills; i++)
+        if (c->fill[i].queue == f->queue && !c->fill[i].in_pieces) return INFINITY;
+    int depth = p->is_static ? pieces_ahead_depth(c->w, c->nest, p) : -1;
+    if (depth < 0) return INFINITY;
+    double step = exec / f->steps, turns = plan_trips(c->w, p, depth - 1);
+    struct flow early = *f;
+    early.early = f->steps / plan_trips(c->w, p, depth + 1);
+    double waits = queue_waits(c, &early, exec),
+           late = pipe_step(f, step, f->load, f->load) - pipe_step(&early, step, f->load, f->load);
+    return waits + price_add(c, PRICE_STEPS, (turns - 1) * early.early * late);
+}
+
 /* Fills of outer copies, where they stand or a step ahead. Then pieces of others come later by one
  * of them. */
 static double outer_queue_waits(const struct pricing *c, struct flow *f, double exec) {
@@ -366,7 +385,7 @@ static double outer_queue_waits(const struct pricing *c, struct flow *f, double 
     double waits = queue_waits(c, f, exec);
     memcpy(whole, price, sizeof whole);
     memcpy(price, before, sizeof before);
-    double ahead = ahead_waits(c, f, exec, true);
+    double ahead = fmin(ahead_waits(c, f, exec, true), pieces_waits(c, f, exec));
     for (int i = 0; i < c->nfills; i++)
         if (c->fill[i].queue == f->queue && c->fill[i].pieces > 1)
             ahead += price_add(c, PRICE_PIECES, f->load);
@@ -376,8 +395,8 @@ static double outer_queue_waits(const struct pricing *c, struct flow *f, double 
     }
     f->early = 1;
     for (int i = 0; i < c->nfills; i++)
-        if (c->fill[i].queue == f->queue && c->fill[i].depth == f->depth)
-            c->fill[i].outer->ahead = true;
+        if (c->fill[i].queue == f->queue && (c->fill[i].in_pieces || c->fill[i].depth == f->depth))
+            (c->fill[i].in_pieces ? c->fill[i].in_pieces : c->fill[i].outer)->ahead = true;
     return ahead;
 }
 

@@ -130,11 +130,10 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     struct copy f = x.copy;
     const struct instr *in = f.in;
     if (!in) return false;
-    double trips = x.trips, often = x.often, share = x.share;
+    double trips = x.trips, often = x.often, share = x.share, seen = user->latency;
     charge_transfer(c, &x);
     if (fill ? !o->from : !o->to) c->plan->bytes += x.bytes;
     const struct instr *next = user->in;
-    double seen = user->latency;
     if (in->queue == t->needle->in->queue) c->beside += trips * often * f.issues;
     struct edge there = edge_find(c->w->edges, in->queue, in->completes, next->queue),
                 back = edge_find(c->w->edges, next->queue, next->completes, in->queue);
@@ -169,11 +168,12 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
                                            ? plan_trips(c->w, c->plan, depth - 1)
                                            : 1,
                             .largest = f.cycles,
-                            .seen = seen,
+                            .seen = back.kind == EDGE_FREE ? 0 : seen,
                             .pieces = 1};
     stream.first = stream.cycles;
     if (fill && !o->writes) {
         if (stream.outer) spread_choose(c, t, o, &f, inner, h, &stream);
+        pieces_choose(c, t, o, h, &stream);
         c->fill[c->nfills++] = stream;
         return true;
     }

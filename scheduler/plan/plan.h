@@ -18,8 +18,8 @@ struct hold { /* of an operand of the core */
     int depth, slots;
     int64_t ring;   /* rows of a ring, which loop[depth - 1] moves on; `slots` tiles are there or coming; 0: none */
     int64_t pinned; /* pieces that stay, before the slots of the others; 0: none */
-    int spread; /* of an outer copy: so many loops stand around the fill of one piece of it; 0: it is filled whole */
-    bool ahead; /* of an outer copy: each fill but the first stands before what the step before does with it */
+    int spread; /* of an outer copy, or one in registers: so many loops stand around the fill of one piece of it; 0: it is filled whole */
+    bool ahead; /* of an outer copy, or one in registers: each fill but the first stands before what the step before does with it */
     int fill_by, drain_by; /* 1 + the move asked for; 0: the cheapest that fits */
 };
 

@@ -19,8 +19,9 @@ struct stream { /* the fills of one hold by a queue that runs ahead, or its drai
     double trips, cycles, latency, issues;       /* how often; each */
     double busy;                                 /* of `cycles`, those in which it has the bus */
     double largest;                              /* cycles of a whole tile */
-    double seen; /* from the last use of a slot to when its user has done with it */
+    double seen; /* from the last use of a slot to when its user has done with it; 0: hardware waits for reads alone */
     double often, periods; /* share of the times that it is filled at all; how often a ring begins */
+    struct hold *in_pieces; /* in registers, each filled before its first use; NULL */
     double pieces, first, behind; /* filled in so many; of the first fill, what comes before the first instruction, and what
                                      instructions wait for after it */
 };
@@ -108,6 +109,9 @@ double parts_waits(const struct pricing *, const struct flow *, int inner, doubl
  * piece by piece, and at which depth? Changes the hold and its stream. */
 void spread_choose(struct pricing *, const struct task *, const struct opnd *o, const struct copy *whole, int inner,
                    struct hold *, struct stream *);
+/* A copy in registers that needs no token: each piece is filled just before its first use, as far in as all loops
+ * between cut it. Those are its slots then. */
+void pieces_choose(struct pricing *, const struct task *, const struct opnd *o, struct hold *, struct stream *);
 
 /* follow_price.c */
 /* What a move brings at the start: in the sums' queue, or in one that is in step with it. */

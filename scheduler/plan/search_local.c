@@ -236,23 +236,31 @@ static int cut_outside(const struct point *q, int i) {
     return -1;
 }
 
+/* The cut outside of cut i keeps its extent, of as many other tiles. False: it has no other number
+ * of them. */
+static bool keep_outside(const struct search *s, const struct point *from, struct point *p, int i) {
+    const struct axis_space *v = &s->ax[from->shape.k[i]];
+    int outer = cut_outside(from, i);
+    if (outer < 0 || p->at[i] == from->at[i]) return false;
+    p->at[outer] =
+        axis_nearest(v, (int64_t)((double)v->value[from->at[outer]] *
+                                  (double)v->value[from->at[i]] / (double)v->value[p->at[i]]));
+    return p->at[outer] != from->at[outer];
+}
+
 /* A cut outside keeps how many tiles it has, or its extent. */
 static bool slide_one(struct search *s, struct point *q, int i) {
     struct point from = *q, p = from;
     const struct axis_space *v = &s->ax[q->shape.k[i]];
-    int stride = v->n > THIN ? v->n / THIN : 1, outer = cut_outside(q, i);
+    int stride = v->n > THIN ? v->n / THIN : 1;
     bool better = false;
     for (int a = 0; a < v->n && s->budget > 0;
          a += (a > from.at[i] - 3 && a < from.at[i] + 3) || a + stride > v->n - 1 ? 1 : stride) {
         if (a == from.at[i]) continue;
         p.at[i] = a;
         better |= try(s, q, &p);
-        if (outer < 0) continue;
-        p.at[outer] =
-            axis_nearest(v, (int64_t)((double)v->value[from.at[outer]] *
-                                      (double)v->value[from.at[i]] / (double)v->value[a]));
-        if (p.at[outer] != from.at[outer]) better |= try(s, q, &p);
-        p.at[outer] = from.at[outer];
+        if (keep_outside(s, &from, &p, i)) better |= try(s, q, &p);
+        p = from;
     }
     return better;
 }
@@ -272,8 +280,13 @@ static bool trade(struct search *s, struct point *q) {
                 struct point p = *q;
                 p.at[i] = how & 1 ? axis_nearest(v, 2 * v->value[q->at[i]]) : q->at[i] + 1;
                 p.at[k] = how & 2 ? axis_nearest(u, u->value[q->at[k]] / 2) : q->at[k] - 1;
-                if (p.at[i] < v->n && p.at[k] >= 0 && (p.at[i] != q->at[i] || p.at[k] != q->at[k]))
-                    better |= try(s, q, &p);
+                if (p.at[i] >= v->n || p.at[k] < 0 || (p.at[i] == q->at[i] && p.at[k] == q->at[k]))
+                    continue;
+                struct point from = *q, kept = p;
+                better |= try(s, q, &p);
+                bool grows = keep_outside(s, &from, &kept, i),
+                     shrinks = keep_outside(s, &from, &kept, k);
+                if (grows || shrinks) better |= try(s, q, &kept);
             }
     return better;
 }

@@ -167,6 +167,9 @@ double hold_traffic(const struct work *, const struct nest *, const struct plan 
 /* Do the tiles of the loops in [from, to) along an axis cut the operand's copy in pieces that share nothing? */
 bool cut_axis(const struct work *, const struct plan *, const struct task *, const struct opnd *,
                int axis, int from, int to);
+/* Loops around registers whose pieces are filled before their first uses, where these may stand a step of the next loop
+ * ahead in the program, also over the end of that one in the last of those around. -1: they may not. */
+int pieces_ahead_depth(const struct work *, const struct nest *, const struct plan *);
 bool parts_keep(const struct work *, const struct plan *, const struct task *, const struct opnd *,
                 const struct hold *, int depth, int credits); /* a slot may be filled again, part by part */
 /* Tokens alone pass between them, of which several may be on their way. */

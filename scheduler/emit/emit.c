@@ -45,6 +45,7 @@ static void place_route(struct emitter *e, int i, const struct access *acc, int6
         f->queue = transfer_queue(w, e->moves, acc->buffer, stop, &r, true, f->hold->fill_by,
                                   &f->completes);
         if (f->queue < 0) e->unmoved = w->p->buffer[acc->buffer].name;
+        f->held->queue = f->queue + 1;
         if (e->nfills - first > 1) {
             f[-1].user = f->queue;
             f[-1].user_completes = f->completes;

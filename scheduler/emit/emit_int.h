@@ -26,6 +26,7 @@ struct marks { /* of a section: the first node of each part, before which all qu
 struct held {  /* what is in a place's current slot */
     int place; /* -1: nothing yet */
     int slots, fill_by, drain_by;
+    int queue; /* 1 + that of its fills, for which syncs are planned; 0: none is */
     bool used;
     int led; /* of a chain's operand: it is filled before so many loops over grains; 0: in them */
     struct region whole;

@@ -156,10 +156,26 @@ static void emit_looped(struct transfer *t, struct nodes *out, const struct fit 
                         unroll ? LOOP_UNROLLED : LOOP_SEQUENTIAL, -1, &body));
 }
 
-static bool fit_transfer(struct transfer *t, const struct region *part, struct fit *f) {
+static bool fit_by(struct transfer *t, const struct region *part, int by, struct fit *f) {
     return copy_fit(t->w, t->moves, t->home.of, t->o, &t->held->slot,
-                    t->outer ? &t->outer->slot : NULL, part, t->fill,
-                    t->fill ? t->held->fill_by : t->held->drain_by, f);
+                    t->outer ? &t->outer->slot : NULL, part, t->fill, by, f);
+}
+
+/* For parts of a tile another move may be the cheapest: of the same queue, whose syncs are there.
+ */
+static bool fit_transfer(struct transfer *t, const struct region *part, struct fit *f) {
+    int queue = t->fill ? t->held->queue - 1 : -1;
+    if (!fit_by(t, part, t->fill ? t->held->fill_by : t->held->drain_by, f)) return false;
+    bool found = queue < 0 || f->move->needle->in->queue == queue;
+    for (int i = 0; i < t->moves->n && !found; i++) {
+        const struct move *mv = &t->moves->at[i];
+        struct fit x;
+        if (mv->ahead >= 0 || mv->needle->in->queue != queue || !fit_by(t, part, i + 1, &x) ||
+            x.move != mv || (f->move->needle->in->queue == queue && f->cycles <= x.cycles))
+            continue;
+        *f = x;
+    }
+    return f->move->needle->in->queue == queue || queue < 0;
 }
 
 /* The same copy by a move that also asks for what lies ahead, if there is one. */

@@ -135,6 +135,7 @@ static void chain_uses(struct emitter *e, struct uses *u) {
             int queue = transfer_queue(w, e->moves, task_access(w, t, o, false)->buffer, o, &r,
                                        true, e->own[i][k].fill_by, &completes);
             if (queue < 0) continue;
+            e->own[i][k].queue = queue + 1;
             add_use(e, u, edge_of_queue(w->edges, queue, e->chain), (struct use){.who = CHAIN});
             add_use(e, u, edge_of_queue(w->edges, e->chain, queue), (struct use){.who = CHAIN});
         }

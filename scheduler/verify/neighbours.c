@@ -3,14 +3,6 @@
 
 #include <string.h>
 
-bool region_alike(const struct region *a, const struct region *b) {
-    return a->place == b->place && a->age == b->age && a->buffer == b->buffer &&
-           a->writer == b->writer && a->type == b->type && a->box == b->box &&
-           a->filled == b->filled && (!a->filled || a->fill.i == b->fill.i) &&
-           a->nindices == b->nindices && lin_same(&a->count, &b->count) &&
-           lin_same(&a->step, &b->step);
-}
-
 static bool follows(const struct lin *begin, const struct lin *n, int64_t step,
                     const struct lin *next) {
     struct lin x = *begin;
@@ -131,7 +123,7 @@ static bool extend(struct region *a, const struct region *b) {
 }
 
 /* a gets what b says too; both stay as they are if that is not one region. */
-bool region_join(struct sym *s, struct region *a, const struct region *b) {
+static bool join(struct sym *s, struct region *a, const struct region *b) {
     if (!region_alike(a, b)) return false;
     if (a->box) return join_boxes(a, b);
     struct region x = *a, y = *b;
@@ -146,5 +138,51 @@ bool region_join(struct sym *s, struct region *a, const struct region *b) {
     }
     region_tidy(s, &x);
     *a = x;
+    return true;
+}
+
+bool regions_add(struct sym *s, const struct region *w) {
+    struct regions *r = &s->of[w->place];
+    struct region x = *w;
+    if (region_empty(s, &x)) return true;
+    region_tidy(s, &x);
+    for (int k = 0; k < r->n; k++) {
+        if (!region_alike(&r->at[k], &x)) continue;
+        struct region both = r->at[k];
+        if (!join(s, &both, &x)) continue;
+        regions_take_out(r, k);
+        x = both;
+        k = -1;
+    }
+    regions_append(s, &x);
+    return sym_spend(s, 1); /* what fails here ends the walk: the budget is spent */
+}
+
+/* The region is joined to one before it; false: to none. Whether two can be joined does not depend
+ * on which comes first. */
+static bool join_any(struct sym *s, struct regions *r, int k) {
+    for (int i = 0; i < k; i++) {
+        if (!join(s, &r->at[i], &r->at[k])) continue;
+        regions_take_out(r, k);
+        return true;
+    }
+    return false;
+}
+
+/* Counters that became numbers may have made neighbours. */
+bool regions_coalesce_place(struct sym *s, int place) {
+    struct regions *r = &s->of[place];
+    for (int k = r->n - 1; k >= 0; k--) {
+        region_tidy(s, &r->at[k]);
+        if (region_empty(s, &r->at[k])) regions_take_out(r, k);
+    }
+    for (int k = r->n - 1; k > 0; k--)
+        if (join_any(s, r, k)) k = r->n;
+    return sym_spend(s, 1 + r->n / 4);
+}
+
+bool regions_coalesce(struct sym *s, const struct frame *f) {
+    for (int p = 0; p < f->n; p++)
+        if (!regions_coalesce_place(s, f->at[p])) return false;
     return true;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void take_out(struct regions *r, int k) {
+void regions_take_out(struct regions *r, int k) {
     r->n--;
     if (k < r->n) memmove(&r->at[k], &r->at[k + 1], (size_t)(r->n - k) * sizeof *r->at);
 }
@@ -59,6 +59,14 @@ bool region_same(const struct region *a, const struct region *b) {
     return true;
 }
 
+bool region_alike(const struct region *a, const struct region *b) {
+    return a->place == b->place && a->age == b->age && a->buffer == b->buffer &&
+           a->writer == b->writer && a->type == b->type && a->box == b->box &&
+           a->filled == b->filled && (!a->filled || a->fill.i == b->fill.i) &&
+           a->nindices == b->nindices && lin_same(&a->count, &b->count) &&
+           lin_same(&a->step, &b->step);
+}
+
 static void drop_dim(struct region *x, int d) {
     for (int k = d; k + 1 < x->ndims; k++) {
         x->n[k] = x->n[k + 1];
@@ -105,51 +113,6 @@ void region_tidy(struct sym *s, struct region *x) {
         for (int k = d; k > 0 && x->s[k] > x->s[k - 1]; k--) swap_dims(x, k, k - 1);
     for (int d = x->ndims - 1; d > 0 && x->nindices > 0; d--)
         if (d < x->ndims) join_dims(x, d);
-}
-
-bool regions_add(struct sym *s, const struct region *w) {
-    struct regions *r = &s->of[w->place];
-    struct region x = *w;
-    if (region_empty(s, &x)) return true;
-    region_tidy(s, &x);
-    for (int k = 0; k < r->n; k++) {
-        if (!region_alike(&r->at[k], &x)) continue;
-        struct region both = r->at[k];
-        if (!region_join(s, &both, &x)) continue;
-        take_out(r, k);
-        x = both;
-        k = -1;
-    }
-    return append(s, &x);
-}
-
-/* The region is joined to one before it; false: to none. Whether two can be joined does not depend
- * on which comes first. */
-static bool join_any(struct sym *s, struct regions *r, int k) {
-    for (int i = 0; i < k; i++) {
-        if (!region_join(s, &r->at[i], &r->at[k])) continue;
-        take_out(r, k);
-        return true;
-    }
-    return false;
-}
-
-/* Counters that became numbers may have made neighbours. */
-bool regions_coalesce_place(struct sym *s, int place) {
-    struct regions *r = &s->of[place];
-    for (int k = r->n - 1; k >= 0; k--) {
-        region_tidy(s, &r->at[k]);
-        if (region_empty(s, &r->at[k])) take_out(r, k);
-    }
-    for (int k = r->n - 1; k > 0; k--)
-        if (join_any(s, r, k)) k = r->n;
-    return sym_spend(s, 1 + r->n / 4);
-}
-
-bool regions_coalesce(struct sym *s, const struct frame *f) {
-    for (int p = 0; p < f->n; p++)
-        if (!regions_coalesce_place(s, f->at[p])) return false;
-    return true;
 }
 
 /* ---- overlaps ---- */
@@ -219,7 +182,7 @@ bool regions_remove(struct sym *s, const struct region *w) {
         struct region g = r->at[k];
         bool all;
         if (boxes_meet(s, &g, w) == NO) continue;
-        take_out(r, k);
+        regions_take_out(r, k);
         if (!keep_around_box(s, g, w, &all)) return false;
         if (!all) return sym_fail(s, "a part of a box is not known");
     }
@@ -463,12 +426,12 @@ void regions_kill(struct sym *s, const struct region *w) {
         if (g.box) {
             bool folded = folds_apart(s, &g, w);
             if (!folded && boxes_meet(s, &g, w) == NO) continue;
-            take_out(r, k);
+            regions_take_out(r, k);
             bool all;
             if (!folded && !keep_around_box(s, g, w, &all)) return;
         } else {
             if (tiles_apart(s, &g, w) || digits_apart(s, &g, w)) continue;
-            take_out(r, k);
+            regions_take_out(r, k);
             if (!keep_around_tile(s, g, w)) return;
         }
     }

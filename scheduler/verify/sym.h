@@ -144,9 +144,7 @@ bool regions_imply(struct sym *, const struct region *at, int n, const struct re
 void regions_free(struct regions *);
 void regions_reserve(struct regions *, int n);
 void regions_append(struct sym *, const struct region *);              /* as it is */
-bool regions_add(struct sym *, const struct region *);                  /* and joins it to its neighbours */
-bool regions_coalesce_place(struct sym *, int place);
-bool regions_coalesce(struct sym *, const struct frame *);
+void regions_take_out(struct regions *, int k);
 void regions_kill(struct sym *, const struct region *w);               /* what w's bytes or elements held before */
 bool regions_remove(struct sym *, const struct region *w);             /* box w of boxes, of which all others stay */
 void regions_forget(struct sym *, int place);                          /* all slots */
@@ -154,6 +152,7 @@ bool regions_may_meet(struct sym *, const struct region *, const struct region *
 bool region_is_constant(const struct region *);                          /* no element of the buffer is there */
 void region_tidy(struct sym *, struct region *);                       /* dimensions in one order, joined where they can be */
 bool region_same(const struct region *, const struct region *);
+bool region_alike(const struct region *, const struct region *);        /* but for which elements lie where */
 bool region_empty(const struct sym *, const struct region *);
 enum truth boxes_meet(const struct sym *, const struct region *, const struct region *);
 bool box_inside(const struct sym *, const struct region *inner, const struct region *outer);
@@ -163,8 +162,9 @@ bool box_in_one_fold(struct sym *, const struct region *);               /* of t
 bool forms_box(struct sym *, const struct affine *index, int nindices, struct region *out);
 
 /* neighbours.c */
-bool region_alike(const struct region *a, const struct region *b);     /* but for which elements lie where */
-bool region_join(struct sym *, struct region *a, const struct region *b); /* a gets what b says too; both stay as they are if that is not one region */
+bool regions_add(struct sym *, const struct region *);                  /* and joins it to its neighbours */
+bool regions_coalesce_place(struct sym *, int place);                  /* counters that became numbers may have made neighbours */
+bool regions_coalesce(struct sym *, const struct frame *);
 
 /* frame.c */
 void frame_groups(struct sym *);                                        /* once, before the walk */

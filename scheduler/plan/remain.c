@@ -20,8 +20,9 @@ double remain_each(const struct work *w, const struct task *t, const int64_t *si
     return fmax(0, first - again + LESS_READ * first);
 }
 
+/* Tails save the same share of their time as the largest tile does. */
 double remain_saving(const struct work *w, const struct task *t, const struct plan *p,
-                     double issues) {
+                     double issues, double cycles) {
     const struct needle *nd = t->needle;
     struct tiling *known = p->tiling;
     int64_t size[MAX_SIZES];
@@ -34,7 +35,10 @@ double remain_saving(const struct work *w, const struct task *t, const struct pl
         if (nd->ranged[x] >= 0)
             size[nd->ranged[x]] =
                 t->axis[x] < 0 ? nd->lo[x] : plan_tile(w, p, t->axis[x], p->nloops);
-    double saved = fmax(0, issues - loads) * remain_each(w, t, size);
+    double first, share;
+    instr_times(w->m, nd->in, nd->bound, size, NULL, &first, NULL);
+    share = first > 0 && issues > 0 ? fmin(1, remain_each(w, t, size) / first) : 0;
+    double saved = share > 0 ? share * cycles * fmax(0, issues - loads) / issues : 0;
     if (known) known->saved_known = true;
     if (known) known->saved = saved;
     return saved;

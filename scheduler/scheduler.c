@@ -179,17 +179,19 @@ static bool may_pack(const struct work *w, const struct nest *n) {
 
 /* Before any search: does what is known of the nests cost too much already? Of nests that were
  * searched before it is their plan, unless panels may shorten it; of the others their instructions
- * alone. */
+ * alone. Where there is nothing to search, nothing is spared. */
 static bool is_hopeless(struct work *w) {
-    bool limited = w->options && (w->options->most > 0 || w->options->most_planned > 0);
+    bool limited = w->options && (w->options->most > 0 || w->options->most_planned > 0),
+         searches = false;
     for (int i = 0; i < w->nnests && limited; i++) {
         struct nest *n = &w->nest[i];
         if (n->core < 0 || n->part_n) continue;
         if (grid_possible(w, n)) return false; /* how much of it instances do is not known yet */
         double least = nest_least(w, n), known = may_pack(w, n) ? -1 : nest_known(w, n);
         cost_plan(w, n, fmax(least, known), least);
+        searches = true;
     }
-    bool hopeless = gives_up(w);
+    bool hopeless = searches && gives_up(w);
     cost_begin(w);
     return hopeless;
 }

@@ -1,5 +1,6 @@
 /* Busy cycles of queues and buses: what one instruction, and all of the core, add to them. */
 #include "machines/needle.h"
+#include "scheduler/plan/needs.h"
 #include "scheduler/plan/price_int.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
@@ -16,8 +17,10 @@ double leaf_cycles(struct pricing *c, const struct task *t, double *issues) {
     struct tiling *known = c->plan->tiling;
     if (known && known->issues_known) {
         *issues = known->issues;
+        c->spared = known->spared;
         return known->issue_cycles;
     }
+    c->spared = 0;
     const struct needle *nd = t->needle;
     int64_t size[MAX_SIZES];
     double interval, overhead, n = 1, total = 0;
@@ -39,12 +42,14 @@ double leaf_cycles(struct pricing *c, const struct task *t, double *issues) {
         if (x >= 0) size[nd->ranged[x]] = s.size[i];
         instr_times(c->w->m, nd->in, nd->bound, size, NULL, &interval, &overhead);
         total += (double)s.count[i] * (overhead + interval);
+        c->spared += (double)s.count[i] * n * remain_each(c->w, t, size);
         *issues += (double)s.count[i] * n;
     }
     if (known) {
         known->issues_known = true;
         known->issues = *issues;
         known->issue_cycles = total * n;
+        known->spared = c->spared;
     }
     return total * n;
 }

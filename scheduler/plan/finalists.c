@@ -101,14 +101,15 @@ double plan_simulated(struct work *w, const struct moves *moves, const struct ne
     return timed(w, moves, n, p, &left);
 }
 
-/* The same with outer copies that are filled whole, and as far out as is best then; false: they
- * are.
- */
+/* The same with copies that are filled whole, outer ones as far out as is best then; false: they
+ * are. */
 static bool unspread(const struct search *s, const struct plan *p, struct plan *out) {
     const struct nest *n = s->nest;
     bool any = false;
-    for (int i = 0; i < s->w->task[n->core].nops; i++)
+    for (int i = 0; i < s->w->task[n->core].nops; i++) {
+        any |= p->hold[i].spread > 0;
         for (int k = 0; k < s->w->task[n->core].op[i].in.n; k++) any |= p->via[i][k].spread > 0;
+    }
     *out = *p;
     out->unspread = true;
     out->outward = 0;

@@ -33,7 +33,7 @@ int remain_again(const struct machine *, int first, int *operand);
 /* remain.c: cycles that a plan spares where the operand is taken from the unit. */
 double remain_each(const struct work *, const struct task *, const int64_t *size); /* of one issue that takes what is left */
 double remain_saving(const struct work *, const struct task *, const struct plan *, double issues,
-                     double cycles); /* of those that the issues take but for overheads */
+                     double spared); /* spared: if all issues took what is left */
 
 /* banks.c: addresses of the core's holds, of so many bytes each, where rules keep operands in different banks; -1
  * for those that may stand anywhere. They stand behind copies that stay over all steps. False: no room. */

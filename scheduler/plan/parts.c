@@ -216,7 +216,8 @@ void pieces_choose(struct pricing *c, const struct task *t, const struct opnd *o
     h->spread = 0;
     h->ahead = false;
     if (!graph_is_static(c->w->m, o->memory) || h->slots > 1 || keeps_part(h) || p->unspread ||
-        c->nest->part_n || d < c->nest->nprefix || !all_in_pieces(c->w, p, t, d))
+        c->nest->is_grid || c->nest->part_n || d < c->nest->nprefix ||
+        !all_in_pieces(c->w, p, t, d))
         return;
     while (d < p->nloops && cut_axis(c->w, p, t, o, p->loop[d].axis, s->depth, d + 1)) d++;
     if (d == s->depth) return;

@@ -423,8 +423,8 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     double width = (double)(q->width > 0 ? q->width : 1);
     instr_times(c->w->m, in, t->needle->bound, NULL, &latency, NULL, NULL);
     instr_times(c->w->m, in, t->needle->bound, NULL, NULL, NULL, &overhead);
-    cycles -= overhead * issues;
-    c->plan->alone = (cycles - remain_saving(c->w, t, c->plan, issues, cycles)) / width;
+    double saved = remain_saving(c->w, t, c->plan, issues, c->spared);
+    c->plan->alone = (cycles - overhead * issues - saved) / width;
     double entries = plan_entries(c->w, c->nest, c->plan, issues);
     cycles = price_add(c, PRICE_ISSUES, c->plan->alone) +
              price_add(c, PRICE_ENTRIES, overhead * entries / width);

@@ -35,6 +35,7 @@ struct pricing {
     struct stream leaves; /* the same out of its own memory */
     double way; /* what all results take at least, for the slots on their way */
     double beside; /* moves on the instructions' queue, in all */
+    double spared; /* by the core's instructions, if each took the operand that remains (leaf_cycles) */
     double bubble, tail; /* of the instructions' queue: it waits; after its last instruction */
     int nfills;
     struct stream fill[MAX_OPERANDS * (MAX_VIA + 1)]; /* the last one: pricing_begin leaves it */
@@ -110,7 +111,7 @@ double parts_waits(const struct pricing *, const struct flow *, int inner, doubl
 void spread_choose(struct pricing *, const struct task *, const struct opnd *o, const struct copy *whole, int inner,
                    struct hold *, struct stream *);
 /* A copy in registers that needs no token: each piece is filled just before its first use, as far in as all loops
- * between cut it. Those are its slots then. */
+ * between cut it. Those are its slots then. Not on grids, whose instances work while others wait. */
 void pieces_choose(struct pricing *, const struct task *, const struct opnd *o, struct hold *, struct stream *);
 
 /* follow_price.c */

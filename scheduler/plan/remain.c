@@ -20,25 +20,15 @@ double remain_each(const struct work *w, const struct task *t, const int64_t *si
     return fmax(0, first - again + LESS_READ * first);
 }
 
-/* Tails save the same share of their time as the largest tile does. */
 double remain_saving(const struct work *w, const struct task *t, const struct plan *p,
-                     double issues, double cycles) {
+                     double issues, double spared) {
     const struct needle *nd = t->needle;
     struct tiling *known = p->tiling;
-    int64_t size[MAX_SIZES];
-    if (nd->again < 0 || t->op[nd->remaining].read < 0) return 0;
+    if (nd->again < 0 || t->op[nd->remaining].read < 0 || issues <= 0) return 0;
     if (known && known->saved_known) return known->saved;
     const struct access *acc = &w->p->stmt[t->stmt].read[t->op[nd->remaining].read];
-    double loads = plan_trips(w, p, plan_normalise(w, p, acc, p->nloops));
-    for (int i = 0; i < nd->in->nranged; i++) size[i] = nd->size[i];
-    for (int x = 0; x < nd->nx; x++)
-        if (nd->ranged[x] >= 0)
-            size[nd->ranged[x]] =
-                t->axis[x] < 0 ? nd->lo[x] : plan_tile(w, p, t->axis[x], p->nloops);
-    double first, share;
-    instr_times(w->m, nd->in, nd->bound, size, NULL, &first, NULL);
-    share = first > 0 && issues > 0 ? fmin(1, remain_each(w, t, size) / first) : 0;
-    double saved = share > 0 ? share * cycles * fmax(0, issues - loads) / issues : 0;
+    double loads = plan_trips(w, p, plan_normalise(w, p, acc, p->nloops)),
+           saved = spared * fmax(0, issues - loads) / issues;
     if (known) known->saved_known = true;
     if (known) known->saved = saved;
     return saved;

@@ -38,7 +38,7 @@ struct tiling {
     bool crowded; /* what is read at home stays in registers between the innermost loops (plan_passing) */
     struct share share;
     int refills_of; /* 1 + the depth at which the result is complete; 0: not known */
-    double issue_cycles, issues, saved; /* saved: of these cycles (remain_saving) */
+    double issue_cycles, issues, spared, saved; /* of these cycles: if each issue took what remains (remain_each); as the loops are (remain_saving) */
     struct refills refills[2]; /* on one instance, and shared */
     struct asked asked;
 };

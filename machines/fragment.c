@@ -63,10 +63,11 @@ bool memory_pool(const struct machine *m, int memory, int *unit, int64_t *bytes)
     *unit = -1;
     for (int u = 0; read >= 2 && u < m->nunits; u++)
         if (strcmp(m->unit[u].id, id) == 0) *unit = u;
+    if (n < 1 || n >= INT64_C(1) << 30) return false;
     int shift = suffix == 'K' ? 10 : suffix == 'M' ? 20 : suffix == 'G' ? 30 : 0;
     *bytes = n << shift;
-    return *unit >= 0 && n > 0 && n < INT64_C(1) << 30 && (read == 2 || (read == 3 && shift)) &&
-           m->memory[memory].unit != *unit && unit_inside(m, m->memory[memory].unit, *unit);
+    return *unit >= 0 && (read == 2 || (read == 3 && shift)) && m->memory[memory].unit != *unit &&
+           unit_inside(m, m->memory[memory].unit, *unit);
 }
 
 int64_t pool_share(const struct machine *m, int memory, const bool *shared) {

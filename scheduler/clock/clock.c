@@ -126,6 +126,7 @@ static void close_engine(struct engine *e) {
     }
     for (int s = 0; s < e->nchannels; s++) free(e->sync[s].at);
     follows_free(e);
+    settings_free(e);
     shapes_close(e);
     arena_free(&e->arena);
 }

@@ -37,6 +37,13 @@ struct given {
 };
 
 /* ---- one executed instruction, all expressions evaluated ---- */
+/* The fields of a configure's settings, one after the other. Those of configures that have not run
+ * are freed with the engine. */
+struct setting {
+    struct setting *before, *next;
+    int64_t value[];
+};
+
 struct executed {
     const struct node *node;
     int queue;                /* -1: none; done at once */
@@ -51,7 +58,7 @@ struct executed {
     int64_t lo[MAX_AXES], hi[MAX_AXES]; /* fallback: the box */
     int64_t work;                       /* points of the program's statement that it executes */
     int instance;                       /* of the parallel loops around it */
-    int64_t *setting; /* configure: the fields of its settings, one after the other; heap */
+    struct setting *setting; /* configure: what it sets */
     int64_t *after; /* [nqueues]: how many of each queue must have run first; in the queue's room */
     /* [nqueues], on machines with fences or barriers: up to which of each queue must have left it,
      * and be visible */
@@ -180,6 +187,7 @@ struct engine {
     struct sim_result *result;
     struct diags *diags;
     struct arena arena;
+    struct setting *settings; /* of configures that have not run */
     struct image **image;     /* [nmemories + nstates][instances of its unit] */
     int64_t *images;          /* [nmemories + nstates] */
     struct state_values **state; /* [nstates][instances] */
@@ -255,6 +263,7 @@ void states_open(struct engine *);
 void states_forget(struct engine *);
 bool configure_evaluate(struct engine *, const struct node *, struct executed *);
 bool configure_execute(struct engine *, const struct executed *); /* frees x->setting */
+void settings_free(struct engine *);                              /* of those that never ran */
 bool needs_hold(struct engine *, const struct executed *, const struct shape *);
 int configure_uses(const struct engine *, const struct configure_node *, struct use *);
 int need_uses(const struct engine *, const struct executed *, struct use *);

@@ -65,19 +65,32 @@ bool configure_evaluate(struct engine *e, const struct node *node, struct execut
                                 e->machine->state[n->set[k].state].id, n->set[k].index);
         count += (size_t)e->machine->state[n->set[k].state].nfields;
     }
-    x->setting = memory_bytes((count + 1) * sizeof *x->setting);
+    x->setting = memory_bytes(sizeof *x->setting + count * sizeof *x->setting->value);
     if (!x->setting) return engine_error(e, node, "there is not enough memory");
+    *x->setting = (struct setting){.next = e->settings};
+    if (e->settings) e->settings->before = x->setting;
+    e->settings = x->setting;
     count = 0;
     for (int k = 0; k < n->nsets; k++)
         for (int f = 0; f < e->machine->state[n->set[k].state].nfields; f++)
-            x->setting[count++] = sx_eval(n->set[k].value[f], e->value);
+            x->setting->value[count++] = sx_eval(n->set[k].value[f], e->value);
     return true;
+}
+
+static void setting_free(struct engine *e, struct setting *s) {
+    *(s->before ? &s->before->next : &e->settings) = s->next;
+    if (s->next) s->next->before = s->before;
+    free(s);
+}
+
+void settings_free(struct engine *e) {
+    while (e->settings) setting_free(e, e->settings);
 }
 
 bool configure_execute(struct engine *e, const struct executed *x) {
     const struct configure_node *n = x->node->configure;
     const struct configure *c = &e->machine->configure[n->configure];
-    const int64_t *value = x->setting;
+    const int64_t *value = x->setting->value;
     for (int k = 0; k < c->nsets; k++)
         if (e->machine->state[c->sets[k]].of >= 0)
             memset(values_of(e, c->sets[k])->known, 0,
@@ -89,7 +102,7 @@ bool configure_execute(struct engine *e, const struct executed *x) {
         memcpy(&v->value[at * nfields], value, (size_t)nfields * sizeof *value);
         value += nfields;
     }
-    free(x->setting);
+    setting_free(e, x->setting);
     for (int k = 0; k < c->nclobbers && e->executor; k++) {
         struct image *image = image_of(e, c->clobbers[k]);
         if (!image) return false;

@@ -38,6 +38,7 @@ struct trying {
     bool single;          /* mappings alone are tried, those with one axis in a vector; the best */
     double better;        /* what a try must cost at most, of the best one's cost */
     double planned, next; /* schedule.planned of the best schedule, and of the last one */
+    int64_t below;        /* effort.below when the tries began */
     double hopeless;      /* answers that are priced so many times as high are not tried */
     struct seen *seen;
     int nseen, cap_seen;
@@ -259,11 +260,23 @@ static bool improve(struct trying *t, struct put_question **asked, int *n, doubl
     return true;
 }
 
+/* The bound by which tries are given up turned out to be wrong meanwhile: all may be tried again,
+ * without it. */
+static bool bound_broke(struct trying *t) {
+    int64_t before = t->below;
+    t->below = known_effort(t->options->searches)->below;
+    if (t->below == before) return false;
+    covers_forget(t->covers);
+    t->ntried = 0;
+    return true;
+}
+
 /* Are some preferred from now on? */
 static bool improved(struct trying *t, struct put_question *asked, int n, double cost) {
     int given = decider_preferred(t->decider);
     t->adopted = given;
-    while (improve(t, &asked, &n, &cost)) {
+    t->below = known_effort(t->options->searches)->below;
+    while (improve(t, &asked, &n, &cost) || bound_broke(t)) {
     }
     decider_again(t->decider, t->adopted);
     return t->adopted > given;
@@ -358,9 +371,12 @@ static struct schedule *settled(struct trying *t, struct schedule *s, struct cov
                                 struct diags *diags) {
     struct decider_mark first = {0};
     if (t->decider) first = decider_mark(t->decider);
-    if (better_ways(t, s)) return again(t, s, cover, diags); /* once more, for the record */
-    if (t->decider) decider_back(t->decider, &first);
-    return s;
+    if (!better_ways(t, s)) {
+        if (t->decider) decider_back(t->decider, &first);
+        return s;
+    }
+    s = again(t, s, cover, diags); /* once more, for the record */
+    return s && bound_broke(t) ? settled(t, s, cover, diags) : s;
 }
 
 struct times {        /* of device and host together */

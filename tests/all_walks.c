@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <limits.h>
 #include <string.h>
 
 #include "approaches/approaches.h"
@@ -38,11 +39,25 @@ struct tried {
     struct effort effort;
 };
 
+/* The bound from below of a nest is made much too large at the calls from the one on and before the
+ * other, and at one later. */
+struct lie {
+    int calls, from, to, again;
+};
+
+static double bound(void *user, double least) {
+    struct lie *l = user;
+    int call = l->calls++;
+    bool lies = (call >= l->from && call < l->to) || (l->again && call == l->again);
+    return lies ? 1e6 * least : least;
+}
+
 /* Asked for: in `walks`. */
-static void try_text(struct tried *t, const char *machine, const char *text, const char *size,
-                     int64_t n) {
+static void try_lied(struct tried *t, const char *machine, const char *text, const char *size,
+                     int64_t n, struct lie *lie) {
     struct known_searches *known = known_open();
-    struct scheduler_options options = {.threads = 1, .simulate = walked, .searches = known};
+    struct scheduler_options options = {
+        .threads = 1, .simulate = walked, .searches = known, .bound = bound, .user = lie};
     struct binding given = {.name = size, .value = n};
     *t = (struct tried){0};
     arena_init(&t->arena);
@@ -56,6 +71,13 @@ static void try_text(struct tried *t, const char *machine, const char *text, con
         scheduler_compile(t->p, t->m, REWRITE_REORDERS, t->decider, &options, &t->cover, &t->diags);
     t->effort = *known_effort(known);
     known_close(known);
+}
+
+static void try_text(struct tried *t, const char *machine, const char *text, const char *size,
+                     int64_t n) {
+    struct lie none = {0};
+    try_lied(t, machine, text, size, n, &none);
+    assert_int_equal(t->effort.below, 0);
 }
 
 /* A convolution of n images of 64 channels. */
@@ -106,17 +128,27 @@ static void none_where_arguments_do_not_fit(void **state) {
     tried_free(&t);
 }
 
+#define DEP                                                                                        \
+    "kernel dep(N=16) {\n in I: i8[N, 64, 58, 58]\n const F: i8[64, 32, 3, 3]\n"                   \
+    " out O: i32[N, 64, 32, 56, 56]\n axes n: N, c: 64, m: 32, p: 56, q: 56, r: 3, s: 3\n"         \
+    " O[n,c,m,p,q] = 0\n O[n,c,m,p,q] += i32(I[n,c,p+r,q+s]) * i32(F[c,m,r,s])\n}\n"
+
+static bool same(const struct tried *a, const struct tried *b) {
+    struct text s = {0}, t = {0};
+    schedule_print(a->s, &s);
+    schedule_print(b->s, &t);
+    bool is = strcmp(s.at, t.at) == 0;
+    text_free(&s);
+    text_free(&t);
+    return is;
+}
+
 /* Windows of each channel alone: vdla has eight covers that cost less than four times as much, and
  * what moves of most of them says that they take longer. */
 static void hopeless_covers_are_not_walked(void **state) {
     struct tried t;
     (void)state;
-    try_text(&t, "machines/vdla.xml",
-             "kernel dep(N=16) {\n in I: i8[N, 64, 58, 58]\n const F: i8[64, 32, 3, 3]\n"
-             " out O: i32[N, 64, 32, 56, 56]\n"
-             " axes n: N, c: 64, m: 32, p: 56, q: 56, r: 3, s: 3\n O[n,c,m,p,q] = 0\n"
-             " O[n,c,m,p,q] += i32(I[n,c,p+r,q+s]) * i32(F[c,m,r,s])\n}\n",
-             "N", 16);
+    try_text(&t, "machines/vdla.xml", DEP, "N", 16);
     assert_non_null(t.s);
     assert_true(walks > 0 && walks <= 28); /* of all covers: 36 */
     tried_free(&t);
@@ -128,12 +160,66 @@ static void equal_covers_are_planned_once(void **state) {
     (void)state;
     try_on(&t, "machines/edge16.xml", 4);
     assert_non_null(t.s);
-    assert_int_equal(t.effort.nests, 9); /* one for each cover that may win; 10 with that one again */
+    assert_int_equal(t.effort.nests,
+                     9); /* one for each cover that may win; 10 with that one again */
     tried_free(&t);
 }
 
+/* A search that finds less than the bound says so, and nothing is given up by it from then on. */
+static void a_wrong_bound_is_not_used(void **state) {
+    struct tried right, wrong;
+    struct lie none = {0}, always = {.to = INT_MAX};
+    (void)state;
+    try_lied(&right, "machines/vdla.xml", DEP, "N", 16, &none);
+    try_lied(&wrong, "machines/vdla.xml", DEP, "N", 16, &always);
+    assert_int_equal(wrong.effort.below, 1);
+    assert_true(same(&right, &wrong));
+    tried_free(&right);
+    tried_free(&wrong);
+}
+
+/* Convolutions for which another mapping than the mapper's first one pays. */
+static double lied(struct lie *lie, int64_t *below) {
+    struct tried t;
+    int64_t steps = 0;
+    try_lied(&t, "tests/data/machines/ports/tr8.xml",
+             "kernel c2d(N=2) {\n in I: i8[N, 16, 30, 30]\n const F: i8[32, 16, 3, 3]\n"
+             " out O: i32[N, 32, 28, 28]\n axes n: N, k: 32, p: 28, q: 28, c: 16, r: 3, s: 3\n"
+             " O[n,k,p,q] = 0\n O[n,k,p,q] += i32(I[n,c,p+r,q+s]) * i32(F[k,c,r,s])\n}\n",
+             "N", 2, lie);
+    double cycles = walked(t.s, &steps);
+    *below = t.effort.below;
+    tried_free(&t);
+    return cycles;
+}
+
+/* Where a lie about one try makes the schedule slower, and a search finds out at a later one, that
+ * try is made again. */
+static void what_a_wrong_bound_gave_up_is_tried_again(void **state) {
+    struct lie lie = {0};
+    int64_t below;
+    double right = lied(&lie, &below);
+    int calls = lie.calls, lost = 0, seen = 0;
+    (void)state;
+    while (lost < calls) {
+        lie = (struct lie){.from = lost, .to = lost + 1};
+        if (lied(&lie, &below) > 1.01 * right) break;
+        lost++;
+    }
+    assert_true(lost < calls);
+    for (int k = lost + 1; k < calls; k++) {
+        lie = (struct lie){.from = lost, .to = lost + 1, .again = k};
+        double cycles = lied(&lie, &below);
+        if (below) assert_true(cycles <= 1.01 * right);
+        seen += below > 0;
+    }
+    assert_true(seen > 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(few_are_walked),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_wrong_bound_is_not_used),
+                                       cmocka_unit_test(what_a_wrong_bound_gave_up_is_tried_again),
+                                       cmocka_unit_test(few_are_walked),
                                        cmocka_unit_test(none_where_arguments_do_not_fit),
                                        cmocka_unit_test(hopeless_covers_are_not_walked),
                                        cmocka_unit_test(equal_covers_are_planned_once)};

@@ -30,6 +30,7 @@ static struct effort take_with(const struct machine *m, const char *kernel, int6
     assert_non_null(s);
     if (out) schedule_print(s, out);
     e = *known_effort(known);
+    assert_int_equal(e.below, 0); /* no search found less than the bound from below */
     schedule_free(s);
     cover_free(cover);
     decider_close(decider);
@@ -37,7 +38,7 @@ static struct effort take_with(const struct machine *m, const char *kernel, int6
     arena_free(&a);
     diags_free(&d);
     return (struct effort){e.nests - before.nests, e.searches - before.searches,
-                           e.plans - before.plans, e.timed - before.timed};
+                           e.plans - before.plans, e.timed - before.timed, 0};
 }
 
 static struct effort take(const struct machine *m, const char *kernel, struct known_searches *known,

@@ -119,7 +119,8 @@ static double issues_least(const struct work *w, const struct task *t) {
 double nest_least(const struct work *w, const struct nest *n) {
     const struct task *t = &w->task[n->core];
     int queue = t->needle->in->queue;
-    if (n->is_grid || machine_queue_is_host(w->m, queue)) return 0;
+    if (n->is_grid || machine_queue_is_host(w->m, queue) || w->effort->below) return 0;
     double width = (double)(w->m->queue[queue].width > 0 ? w->m->queue[queue].width : 1);
-    return issues_least(w, t) * point_least(w, t) / width;
+    double least = issues_least(w, t) * point_least(w, t) / width;
+    return w->options && w->options->bound ? w->options->bound(w->options->user, least) : least;
 }

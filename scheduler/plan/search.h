@@ -18,7 +18,7 @@ double nest_cost(const struct search *);
 double nest_clocked(struct search *);     /* by the clock; -1: it does not say */
 double nest_alone(const struct search *); /* what the instructions take by themselves, in the plan
                                              where that is least */
-double nest_least(const struct work *, const struct nest *); /* the same before any search: never more; 0: not known */
+double nest_least(const struct work *, const struct nest *); /* the same before any search: never more; 0: not known, or a search found less than it (effort.below) */
 /* What a search would find whose answer is remembered; -1: it is new, or nothing fits. */
 double nest_known(struct work *, const struct nest *);
 double nest_cost_again(struct search *, struct work *); /* of the same plan's loops where homes are others */

@@ -10,7 +10,7 @@
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/TargetMachine.h>
 
-enum { MAX_LEVELS = 200 };
+enum { MAX_LEVELS = 200, CPU_VARIANTS = 2 * OP_COUNT };
 
 /* An integer (i64, or i1 of a test) and the loop level of its definition: it may be used there and
  * further inside. Constants have level 0. */
@@ -95,6 +95,7 @@ struct cpu {
     bool parallel; /* OpenMP's runtime is called */
     bool pairs;    /* some emit has several results, floats of 16 bits among them */
     bool vectorises; /* some loops are LLVM's to vectorise */
+    const char *variant[CPU_VARIANTS]; /* the text that says which vectors compute a function: NULL: not asked yet; "": none do */
     struct perf_map *names; /* of the code that was loaded; NULL: they are not kept */
     LLVMValueRef ticks; /* where the times of the run's parts are stored; NULL: they are not kept */
     struct run_part *part;
@@ -189,6 +190,13 @@ LLVMTypeRef element_type(struct cpu *, enum type);             /* in a register 
 LLVMTypeRef param_type(struct cpu *, const struct emit_param *);
 bool emits_link(struct cpu *);
 
+/* ---- functions in vectors (variant.c) ---- */
+/* LLVM may compute the call of the library's function `scalar`, which is op of one t, for several turns of a loop at once, by an
+ * instruction that the machine has for it. */
+void offer_vectors(struct cpu *, LLVMValueRef call, enum opcode op, enum type t, const char *scalar);
+bool variants_keep(struct cpu *); /* until variants_release; false: there are none */
+void variants_release(struct cpu *);
+
 /* ---- 16-bit floats between blocks (halves.c) ---- */
 void halves_carry(struct cpu *); /* of all functions; no pass comes behind */
 
@@ -205,6 +213,10 @@ LLVMValueRef flight_constant(struct cpu *, enum type, union value);
 /* As op_eval. `from` as there. */
 LLVMValueRef op_build(struct function *, enum opcode, enum type to, enum type from,
                       LLVMValueRef *arg);
+/* Integers in the order of floats (f32, f64), for maxima and minima of many: a NaN's loses to all others. */
+LLVMValueRef float_key(struct function *, bool max, LLVMValueRef);
+LLVMValueRef key_float(struct function *, LLVMValueRef key);
+LLVMValueRef key_extreme(struct function *, bool max, LLVMValueRef a, LLVMValueRef b);
 extern const char *const cpu_helpers;
 
 /* ---- the module (target.c) ---- */

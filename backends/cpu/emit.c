@@ -234,6 +234,17 @@ static void set_attributes(struct cpu *c) {
 #define VECTORISE                                                                                  \
     ",function(loop-simplify,lcssa,loop-vectorize<interleave-forced-only;vectorize-forced-only>)"
 
+static bool run_passes(struct cpu *c, const char *passes) {
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef error = LLVMRunPasses(c->module, passes, c->target, options);
+    LLVMDisposePassBuilderOptions(options);
+    if (!error) return true;
+    char *message = LLVMGetErrorMessage(error);
+    cpu_error(c, "inlining failed: %s", message);
+    LLVMDisposeErrorMessage(message);
+    return false;
+}
+
 bool emits_link(struct cpu *c) {
     char *message = NULL;
     if (c->helpers) bodies_append(c, cpu_helpers);
@@ -241,19 +252,14 @@ bool emits_link(struct cpu *c) {
     if (c->bodies.n && !parse_and_link(c)) return false;
     set_attributes(c);
     make_internal(c);
-    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    bool variants = c->vectorises && variants_keep(c);
     char passes[256];
-    snprintf(passes, sizeof passes, "%salways-inline,globaldce%s%s%s",
-             c->ticks ? "" : "mergefunc,", c->pairs ? ",function(instsimplify)" : "",
+    snprintf(passes, sizeof passes, "%salways-inline,globaldce%s%s%s", c->ticks ? "" : "mergefunc,",
+             c->pairs ? ",function(instsimplify)" : "",
              c->ticks ? "" : ",function(loop-mssa(licm))", c->vectorises ? VECTORISE : "");
-    LLVMErrorRef error = LLVMRunPasses(c->module, passes, c->target, options);
-    LLVMDisposePassBuilderOptions(options);
-    if (error) {
-        message = LLVMGetErrorMessage(error);
-        cpu_error(c, "inlining failed: %s", message);
-        LLVMDisposeErrorMessage(message);
-        return false;
-    }
+    bool done = run_passes(c, passes);
+    if (variants) variants_release(c);
+    if (!done || (variants && !run_passes(c, "always-inline,globaldce"))) return false;
     halves_carry(c);
     if (LLVMVerifyModule(c->module, LLVMReturnStatusAction, &message))
         cpu_error(c, "the emit texts do not fit together: %.400s", message);

@@ -17,6 +17,7 @@ struct nest {
     struct frame frame[MAX_AXES];
     struct pick pick[MAX_AXES]; /* of axes whose loops are tests of few values */
     int npicks, nopen;          /* so many of them have their values */
+    bool keyed; /* the destination, in a register, is the key of a float's maximum or minimum */
 };
 
 /* ---- ranges ---- */
@@ -267,6 +268,8 @@ static void allow_reordering(LLVMValueRef sum, LLVMValueRef term) {
 
 static LLVMValueRef combine(struct nest *n, LLVMValueRef old, LLVMValueRef v) {
     enum type t = n->stmt->op[n->stmt->nops - 1].type;
+    bool max = n->stmt->combine == COMBINE_MAX;
+    if (n->keyed) return key_extreme(n->f, max, old, float_key(n->f, max, v));
     LLVMValueRef arg[3] = {old, v, NULL};
     LLVMValueRef sum = op_build(n->f, combiner_op(n->stmt->combine), t, t, arg);
     if (n->stmt->combine == COMBINE_ADD) allow_reordering(sum, v);
@@ -355,10 +358,13 @@ static void innermost(struct nest *n, const struct fallback_node *node) {
     enum type t = n->program->buffer[n->stmt->dst.buffer].type;
     LLVMValueRef p = access_pointer(n, &n->stmt->dst);
     LLVMValueRef acc = element_load(n->f, t, p);
+    bool max = n->stmt->combine == COMBINE_MAX;
+    n->keyed = type_is_float(t) && (max || n->stmt->combine == COMBINE_MIN);
+    if (n->keyed) acc = float_key(n->f, max, acc);
     if (open_axis(n, node, k, 1, &acc)) acc = point_guarded(n, n->frame[k].phi[0]);
     n->frame[k].vectorise = true;
     frame_close(n->f, &n->frame[k], &acc);
-    element_store(n->f, t, p, acc);
+    element_store(n->f, t, p, n->keyed ? key_float(n->f, acc) : acc);
 }
 
 static void nest_build(struct nest *, const struct fallback_node *, int k);
@@ -456,6 +462,35 @@ static int innermost_cost(const struct nest *n, int axis) {
     return cost;
 }
 
+/* The operand with the most elements, whose rows come from farthest away; -1: its layout says no
+ * strides. */
+static int largest_read(const struct nest *n) {
+    int best = 0;
+    for (int r = 1; r < n->stmt->nreads; r++)
+        if (n->program->buffer[n->stmt->read[r].buffer].elements >
+            n->program->buffer[n->stmt->read[best].buffer].elements)
+            best = r;
+    for (int k = 0; k < n->naxes; k++)
+        if (!n->stmt->nreads || stride_along(n, &n->stmt->read[best], n->order[k]) < 0) return -1;
+    return best;
+}
+
+/* The largest operand of a sum is read as it lies: of the axes but the innermost those that move it
+ * change places, the ones with the largest steps outside. */
+static void order_rows(struct nest *n) {
+    int r = largest_read(n), place[MAX_AXES], m = 0;
+    for (int k = 0; k < n->naxes - 1 && r >= 0; k++)
+        if (stride_along(n, &n->stmt->read[r], n->order[k])) place[m++] = k;
+    for (int i = 1; i < m; i++)
+        for (int j = i; j > 0; j--) {
+            int *a = &n->order[place[j - 1]], *b = &n->order[place[j]], axis = *a;
+            if (stride_along(n, &n->stmt->read[r], *a) >= stride_along(n, &n->stmt->read[r], *b))
+                break;
+            *a = *b;
+            *b = axis;
+        }
+}
+
 /* Of sums the axis innermost along which operands lie; the last one where it is all the same. */
 static void order_sum(struct nest *n) {
     int best = n->naxes - 1;
@@ -468,6 +503,7 @@ static void order_sum(struct nest *n) {
     int axis = n->order[best];
     memmove(n->order + best, n->order + best + 1, sizeof *n->order * (size_t)(n->naxes - 1 - best));
     n->order[n->naxes - 1] = axis;
+    order_rows(n);
 }
 
 /* Does axis a step farther than b in the first dimension of the destination where they differ? */

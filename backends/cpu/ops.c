@@ -131,11 +131,15 @@ static LLVMValueRef float_unary(struct function *f, const char *name, LLVMValueR
 }
 
 /* The C library's function for the type: expf, exp. */
-static LLVMValueRef library(struct function *f, const char *name, LLVMValueRef *arg, unsigned n) {
+static LLVMValueRef library(struct function *f, enum opcode op, const char *name, LLVMValueRef *arg,
+                            unsigned n) {
     char full[32];
     LLVMTypeRef type = LLVMTypeOf(arg[0]);
-    snprintf(full, sizeof full, "%s%s", name, type == f->cpu->f32 ? "f" : "");
-    return call_named(f, full, type, arg, n);
+    bool single = type == f->cpu->f32;
+    snprintf(full, sizeof full, "%s%s", name, single ? "f" : "");
+    LLVMValueRef call = call_named(f, full, type, arg, n);
+    if (n == 1) offer_vectors(f->cpu, call, op, single ? TYPE_F32 : TYPE_F64, full);
+    return call;
 }
 
 /* max and min of a NaN give the other operand */
@@ -144,6 +148,40 @@ static LLVMValueRef float_extreme(struct function *f, bool max, LLVMValueRef a, 
     LLVMValueRef first = LLVMBuildFCmp(B, max ? LLVMRealUGT : LLVMRealULT, a, b, "");
     LLVMValueRef nan = LLVMBuildFCmp(B, LLVMRealUNO, a, a, "");
     return LLVMBuildSelect(B, nan, b, LLVMBuildSelect(B, first, a, b, ""), "");
+}
+
+/* Maxima and minima of many floats are made of integers in the same order, which LLVM takes several
+ * at a time: the bits, of negative numbers all but the sign inverted. A NaN's key stands behind all
+ * others, so that it loses; where there are NaNs alone it is a NaN again. */
+static LLVMValueRef key_bits(struct function *f, LLVMValueRef key) {
+    LLVMBuilderRef B = f->builder;
+    LLVMTypeRef type = LLVMTypeOf(key);
+    unsigned bits = LLVMGetIntTypeWidth(type);
+    LLVMValueRef negative =
+        LLVMBuildAShr(B, key, LLVMConstInt(type, (uint64_t)bits - 1, false), "");
+    uint64_t other = UINT64_MAX >> (65 - bits);
+    LLVMValueRef inverted = LLVMBuildAnd(B, negative, LLVMConstInt(type, other, false), "");
+    return LLVMBuildXor(B, key, inverted, "");
+}
+
+LLVMValueRef float_key(struct function *f, bool max, LLVMValueRef a) {
+    LLVMBuilderRef B = f->builder;
+    LLVMTypeRef type = LLVMTypeOf(a) == f->cpu->f64 ? f->cpu->i64 : f->cpu->i32;
+    uint64_t least = UINT64_C(1) << (LLVMGetIntTypeWidth(type) - 1);
+    LLVMValueRef key = key_bits(f, LLVMBuildBitCast(B, a, type, "")),
+                 last = LLVMConstInt(type, max ? least : least - 1, false);
+    return LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealUNO, a, a, ""), last, key, "");
+}
+
+LLVMValueRef key_float(struct function *f, LLVMValueRef key) {
+    LLVMTypeRef type = LLVMTypeOf(key) == f->cpu->i64 ? f->cpu->f64 : f->cpu->f32;
+    return LLVMBuildBitCast(f->builder, key_bits(f, key), type, "");
+}
+
+LLVMValueRef key_extreme(struct function *f, bool max, LLVMValueRef a, LLVMValueRef b) {
+    LLVMTypeRef type = LLVMTypeOf(a);
+    LLVMValueRef arg[] = {a, b};
+    return intrinsic(f, max ? "llvm.smax" : "llvm.smin", &type, 1, arg, 2);
 }
 
 static LLVMValueRef widen(struct function *f, LLVMValueRef a) {
@@ -162,7 +200,7 @@ static LLVMValueRef float_inverse(struct function *f, enum opcode op, LLVMValueR
         x = float_unary(f, "llvm.sqrt", x);
     } else {
         LLVMValueRef minus = LLVMBuildFNeg(B, x, "");
-        x = LLVMBuildFAdd(B, one, library(f, "exp", &minus, 1), "");
+        x = LLVMBuildFAdd(B, one, library(f, OP_EXP, "exp", &minus, 1), "");
     }
     return narrow(f, LLVMBuildFDiv(B, one, x, ""), LLVMTypeOf(a));
 }
@@ -179,7 +217,7 @@ static LLVMValueRef float_build(struct function *f, enum opcode op, LLVMValueRef
     case OP_DIV:
         return LLVMBuildFDiv(B, arg[0], arg[1], "");
     case OP_MOD:
-        return library(f, "fmod", arg, 2);
+        return library(f, op, "fmod", arg, 2);
     case OP_NEG:
         return LLVMBuildFNeg(B, arg[0], "");
     case OP_MIN:
@@ -202,21 +240,21 @@ static LLVMValueRef float_build(struct function *f, enum opcode op, LLVMValueRef
     case OP_SIGMOID:
         return float_inverse(f, op, arg[0]);
     case OP_EXP:
-        return library(f, "exp", arg, 1);
+        return library(f, op, "exp", arg, 1);
     case OP_LOG:
-        return library(f, "log", arg, 1);
+        return library(f, op, "log", arg, 1);
     case OP_SIN:
-        return library(f, "sin", arg, 1);
+        return library(f, op, "sin", arg, 1);
     case OP_COS:
-        return library(f, "cos", arg, 1);
+        return library(f, op, "cos", arg, 1);
     case OP_TANH:
-        return library(f, "tanh", arg, 1);
+        return library(f, op, "tanh", arg, 1);
     case OP_ERF:
-        return library(f, "erf", arg, 1);
+        return library(f, op, "erf", arg, 1);
     case OP_ATAN:
-        return library(f, "atan", arg, 1);
+        return library(f, op, "atan", arg, 1);
     case OP_POW:
-        return library(f, "pow", arg, 2);
+        return library(f, op, "pow", arg, 2);
     default:
         break;
     }

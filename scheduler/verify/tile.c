@@ -464,21 +464,35 @@ bool work_home_index(struct sym *s, const struct region *g, const struct affine 
     return true;
 }
 
-/* Where one value of a dimension is known, and the others are padding, the index that they go on
- * with is the one whose steps in the home are as long: padding_fits looks whether it is. */
+/* A step in a home as steps of its indices, the longest first. */
+static bool home_step(const struct home_layout *h, int64_t step, int d, struct affine *index) {
+    while (step > 0) {
+        const struct digit *most = NULL;
+        for (int k = 0; k < h->n; k++)
+            if (h->d[k].stride <= step && (!most || h->d[k].stride > most->stride)) most = &h->d[k];
+        if (!most) return false;
+        int64_t *by = &index[most->index].d[d], more;
+        if (__builtin_mul_overflow(most->div, step / most->stride, &more) ||
+            __builtin_add_overflow(*by, more, by))
+            return false;
+        step %= most->stride;
+    }
+    return step == 0;
+}
+
+/* Where one value of a dimension is known, and the others are padding, its step says with which
+ * indices they go on: what the source has there are no elements that go on. padding_fits looks
+ * whether they are the ones. */
 static void go_on_with(const struct work *w, int place, const struct affine *index, int nindices,
                        struct affine *out) {
     const struct home_layout *h = sym_layout(w->s, place);
+    struct affine address;
     memcpy(out, index, (size_t)nindices * sizeof *out);
+    if (!h || !home_address(w->s, place, index, &address)) return;
     for (int d = 0; d < w->s->ndims; d++) {
-        int64_t step = w->access[0].d[d];
-        bool moves = w->valid[d] != 1 || w->full[d] == 1;
-        for (int e = 0; e < nindices; e++) moves |= index[e].d[d] != 0;
-        for (int k = 0; h && k < h->n && !moves; k++) {
-            if (h->d[k].div != 1 || h->d[k].stride != step) continue;
-            out[h->d[k].index].d[d] = 1;
-            moves = true;
-        }
+        if (w->valid[d] != 1 || w->full[d] == 1 || address.d[d] == w->access[0].d[d]) continue;
+        for (int e = 0; e < nindices; e++) out[e].d[d] = 0;
+        home_step(h, w->access[0].d[d], d, out);
     }
 }
 

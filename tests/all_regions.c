@@ -166,38 +166,6 @@ static void padded_rows(const char *layout, int bytes, bool right) {
     expect("cpu-avx2", text, right);
 }
 
-/* Rows of 56 in tiles of 64: what is behind them lies in the tile as pieces of other lengths. */
-static void padded_tile(const char *layout, int bytes, int row, bool right) {
-    char text[3000];
-    snprintf(
-        text, sizeof text,
-        "schedule padded on \"gpu-sm90\" { program { kernel padded() {\n"
-        "in X: i8[2, 32, 64] const W: i8[128, 32] out O: i32[2, 128, 56] temp d: i32[2, 128, 56]\n"
-        "temp V: i8[2, 32, 64] temp U: i8[128, 32] axes p: 2, c: 128, q: 56, m: 32, x: 64\n"
-        "V[p, m, x] = X[p, m, x]\n U[c, m] = W[c, m]\n d[p, c, q] = 0\n"
-        "d[p, c, q] += i32(V[p, m, q]) * i32(U[c, m])\n O[p, c, q] = d[p, c, q] } }\n"
-        "place X: X in dram at 0 bytes 4096 argument place W: W in dram at 4096 bytes 4096 "
-        "argument\n"
-        "place O: O in dram at 8192 bytes 57344 argument\n"
-        "place V: V in dram at 65536 bytes 16384 workspace\n"
-        "layout \"i0,i1,i2 -> i0, i2, i1/128, i1%%128\" extent [2, 128, 64]\n"
-        "place U: U in dram at 81920 bytes 16384 prepared\n"
-        "layout \"i0,i1 -> i1/128, i0, i1%%128\" extent [128, 128]\n"
-        "place d: d in dram at 131072 bytes %d workspace layout %s\n"
-        "place d.acc: d in acc at 0 bytes 128 local place V.smem: V in smem at 0 bytes 8192 local\n"
-        "place U.smem: U in smem at 8192 bytes 16384 local\n"
-        "prepare { fallback \"gpu-sm90\" cuda do 1 }\n"
-        "run { fallback \"gpu-sm90\" cuda do 0 loop p = 0 to 2 parallel row axis p {\n"
-        "issue tma.i8(R = 64, P = 1, ls = 128, lp = 128, S = V + p*8192, D = V.smem)\n"
-        "issue tma.i8(R = 128, P = 1, ls = 128, lp = 128, S = U, D = U.smem) push filled[V.smem]\n"
-        "issue wgmma.64x128.i8(K = 32, add = 0, A = V.smem, B = U.smem, C = d.acc)\n"
-        "do 3 init 2 axes (i: q, j: c, k: m) at (p = p, c = 0, q = 0, m = 0) pop filled[V.smem]\n"
-        "issue st.wg.64x128.i32(R = 64, W = 128, ld = 128, S = d.acc, D = d + p*%d) }\n"
-        "fallback \"gpu-sm90\" cuda do 4 } }",
-        bytes, layout, row);
-    expect("gpu-sm90", text, right);
-}
-
 static void padding_of_homes(void **state) {
     (void)state;
     const char *part = "fallback core llvm do 0 over (p = p to p + 1)";
@@ -205,11 +173,6 @@ static void padding_of_homes(void **state) {
     padded_store(part, "", WRONG); /* the other part's row is gone */
     padded_rows("\"i0,i1 -> i0%2, i1/8, i1%8\" extent [4, 8]", 64, RIGHT);
     padded_rows("\"i0,i1 -> i0%2, i1\"", 32, WRONG); /* the row behind is gone */
-    padded_tile("\"i0,i1,i2 -> i0, i2, i1\" extent [2, 128, 64]", 65536, 32768, RIGHT);
-    padded_tile("\"i0,i1,i2 -> i0, i2/64, i2%64, i1\" extent [2, 128, 64]", 65536, 32768, RIGHT);
-    padded_tile("\"i0,i1,i2 -> i0, i2, i1\" extent [2, 128, 60]", 61440, 30720, WRONG);
-    padded_tile("\"i0,i1,i2 -> i0, i2, i1\"", 57344, 28672, WRONG);
-    padded_tile("\"i0,i1,i2 -> i0, i2/8, i1, i2%8\" extent [2, 128, 64]", 65536, 32768, WRONG);
 }
 
 /* Host work reads a home and writes another one, whose bytes begin with its last element. */

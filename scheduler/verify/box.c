@@ -90,24 +90,49 @@ static bool home_holds_parts(struct sym *s, int stmt, int place, struct region n
            home_holds_parts(s, stmt, place, rest, unset);
 }
 
-/* The indices that the forms reach, those outside the buffer left out where the read has a fill. */
-bool need_box(struct sym *s, const struct affine *index, int buffer, bool has_fill,
-              struct region *need) {
-    const struct buffer *b = &s->v->p->buffer[buffer];
-    struct lin zero = lin_of(0);
+/* From the first to the last of index e, without those outside the buffer where the read has a
+ * fill. */
+static bool need_ends(struct sym *s, int e, struct lin first, struct lin last, bool has_fill,
+                      struct region *need) {
+    const struct buffer *b = &s->v->p->buffer[need->buffer];
+    struct lin zero = lin_of(0), most = lin_of(b->extent[e]);
+    last.c++;
+    bool inside = lin_le(s, &zero, &first) == YES, ends = lin_le(s, &last, &most) == YES;
+    if ((!inside || !ends) && !has_fill)
+        return sym_fail(s, "an access of '%s' is not known to stay inside", b->name);
+    need->o[e] = inside ? first : zero;
+    need->n[e] = ends ? last : most;
+    return lin_add(&need->n[e], &need->o[e], -1) || sym_fail(s, "an index is out of range");
+}
+
+static void need_begin(const struct sym *s, int buffer, struct region *need) {
     need->box = true;
     need->buffer = buffer;
-    need->nindices = b->ndims;
-    for (int e = 0; e < b->ndims; e++) {
-        struct lin first, last, most = lin_of(b->extent[e]);
+    need->nindices = s->v->p->buffer[buffer].ndims;
+}
+
+/* The indices that the forms reach. */
+bool need_box(struct sym *s, const struct affine *index, int buffer, bool has_fill,
+              struct region *need) {
+    need_begin(s, buffer, need);
+    for (int e = 0; e < need->nindices; e++) {
+        struct lin first, last;
         affine_ends(s, &index[e], &first, &last);
-        last.c++;
-        bool inside = lin_le(s, &zero, &first) == YES, ends = lin_le(s, &last, &most) == YES;
-        if ((!inside || !ends) && !has_fill)
-            return sym_fail(s, "an access of '%s' is not known to stay inside", b->name);
-        need->o[e] = inside ? first : zero;
-        need->n[e] = ends ? last : most;
-        if (!lin_add(&need->n[e], &need->o[e], -1)) return sym_fail(s, "an index is out of range");
+        if (!need_ends(s, e, first, last, has_fill, need)) return false;
+    }
+    return true;
+}
+
+/* Those that they reach at points where the statement's constraints hold. */
+static bool need_where(struct sym *s, int stmt, const struct affine *point,
+                       const struct affine *index, const struct access *a, struct region *need) {
+    bool fill = a->has_fill || s->v->p->stmt[stmt].nwhere;
+    need_begin(s, a->buffer, need);
+    for (int e = 0; e < need->nindices; e++) {
+        struct lin first, last;
+        affine_ends(s, &index[e], &first, &last);
+        clip_where(s, stmt, point, &index[e], &first, &last);
+        if (!need_ends(s, e, first, last, fill, need)) return false;
     }
     return true;
 }
@@ -213,8 +238,8 @@ static bool fallback_reads(struct sym *s, int stmt, const struct affine *point) 
         if (home < 0) return sym_fail(s, "a buffer has no home");
         if (!index_forms(s, &t->read[r], point, index) ||
             !fallback_apart(s, t, r, index, written) ||
-            !need_box(s, index, t->read[r].buffer, t->read[r].has_fill || t->nwhere, &need) ||
-            !sym_layout(s, home) || !home_holds_parts(s, stmt, home, need, false) ||
+            !need_where(s, stmt, point, index, &t->read[r], &need) || !sym_layout(s, home) ||
+            !home_holds_parts(s, stmt, home, need, false) ||
             !parallel_touch(s, home, need.o, need.n, need.nindices, false))
             return false;
     }

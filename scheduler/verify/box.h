@@ -28,6 +28,9 @@ const struct region *home_read(struct sym *, int place, const struct region *nee
 bool need_box(struct sym *, const struct affine *index, int buffer, bool has_fill, struct region *need);
 bool instances_executed(struct sym *, int stmt, const struct affine *point);   /* none of them was executed before */
 
+/* clip.c. The ends of an index of the statement come nearer where its constraints do not hold. */
+void clip_where(const struct sym *, int stmt, const struct affine *point, const struct affine *index, struct lin *first, struct lin *last);
+
 /* remade.c. What the statement writes may be made again. remade_sum: of terms that the last of the executed instances add to `before` others, those
  * are just the ones that were recorded; count: of all of them. remade_end: the terms of executed[k] and the others of their sums are forgotten. */
 bool remade(const struct sym *, int stmt);

@@ -129,13 +129,22 @@ static uint64_t sharing_axes(const struct program *p, const struct stmt *t, uint
     return found;
 }
 
-/* In a recurrence an element has a version for each step: that is not followed so. */
+static uint64_t step_axes(const struct sym *s, int stmt) {
+    uint64_t axes = 0;
+    for (int r = s->v->recurrence_of[stmt]; r >= 0; r = s->v->recurrence[r].parent)
+        axes |= UINT64_C(1) << s->v->recurrence[r].axis;
+    return axes;
+}
+
+/* In a recurrence the box is that of one step, as that step leaves it: each instance of the step is
+ * among those that are executed at once. */
 static void find_whole(struct sym *s, int stmt, struct image *x) {
     const struct program *p = s->v->p;
     const struct stmt *t = &p->stmt[stmt];
     int ndims = p->buffer[t->dst.buffer].ndims;
-    uint64_t axes = s->v->domain[stmt];
-    if (s->v->recurrence_of[stmt] >= 0) return;
+    uint64_t steps = step_axes(s, stmt), axes = s->v->domain[stmt] & ~steps;
+    for (int e = 0; e < ndims; e++)
+        if (moving(p, &t->dst, e, steps)) return;
     x->whole = true;
     x->times = WHOLE;
     x->together = sharing_axes(p, t, axes);

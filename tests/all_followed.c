@@ -1,0 +1,105 @@
+/* The symbolic proof on schedules written by hand, as in all_regions.c: padding that a tile holds
+ * in pieces, and buffers of which each step of a recurrence uses more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "by_hand.h"
+
+/* Rows of 56 in tiles of 64: what is behind them lies in the tile as pieces of other lengths. */
+static void padded_tile(const char *layout, int bytes, int row, bool right) {
+    char text[3000];
+    snprintf(
+        text, sizeof text,
+        "schedule padded on \"gpu-sm90\" { program { kernel padded() {\n"
+        "in X: i8[2, 32, 64] const W: i8[128, 32] out O: i32[2, 128, 56] temp d: i32[2, 128, 56]\n"
+        "temp V: i8[2, 32, 64] temp U: i8[128, 32] axes p: 2, c: 128, q: 56, m: 32, x: 64\n"
+        "V[p, m, x] = X[p, m, x]\n U[c, m] = W[c, m]\n d[p, c, q] = 0\n"
+        "d[p, c, q] += i32(V[p, m, q]) * i32(U[c, m])\n O[p, c, q] = d[p, c, q] } }\n"
+        "place X: X in dram at 0 bytes 4096 argument place W: W in dram at 4096 bytes 4096 "
+        "argument\n"
+        "place O: O in dram at 8192 bytes 57344 argument\n"
+        "place V: V in dram at 65536 bytes 16384 workspace\n"
+        "layout \"i0,i1,i2 -> i0, i2, i1/128, i1%%128\" extent [2, 128, 64]\n"
+        "place U: U in dram at 81920 bytes 16384 prepared\n"
+        "layout \"i0,i1 -> i1/128, i0, i1%%128\" extent [128, 128]\n"
+        "place d: d in dram at 131072 bytes %d workspace layout %s\n"
+        "place d.acc: d in acc at 0 bytes 128 local place V.smem: V in smem at 0 bytes 8192 local\n"
+        "place U.smem: U in smem at 8192 bytes 16384 local\n"
+        "prepare { fallback \"gpu-sm90\" cuda do 1 }\n"
+        "run { fallback \"gpu-sm90\" cuda do 0 loop p = 0 to 2 parallel row axis p {\n"
+        "issue tma.i8(R = 64, P = 1, ls = 128, lp = 128, S = V + p*8192, D = V.smem)\n"
+        "issue tma.i8(R = 128, P = 1, ls = 128, lp = 128, S = U, D = U.smem) push filled[V.smem]\n"
+        "issue wgmma.64x128.i8(K = 32, add = 0, A = V.smem, B = U.smem, C = d.acc)\n"
+        "do 3 init 2 axes (i: q, j: c, k: m) at (p = p, c = 0, q = 0, m = 0) pop filled[V.smem]\n"
+        "issue st.wg.64x128.i32(R = 64, W = 128, ld = 128, S = d.acc, D = d + p*%d) }\n"
+        "fallback \"gpu-sm90\" cuda do 4 } }",
+        bytes, layout, row);
+    expect("gpu-sm90", text, right);
+}
+
+static void padding_in_pieces(void **state) {
+    (void)state;
+    padded_tile("\"i0,i1,i2 -> i0, i2, i1\" extent [2, 128, 64]", 65536, 32768, RIGHT);
+    padded_tile("\"i0,i1,i2 -> i0, i2/64, i2%64, i1\" extent [2, 128, 64]", 65536, 32768, RIGHT);
+    padded_tile("\"i0,i1,i2 -> i0, i2, i1\" extent [2, 128, 60]", 61440, 30720, WRONG);
+    padded_tile("\"i0,i1,i2 -> i0, i2, i1\"", 57344, 28672, WRONG);
+    padded_tile("\"i0,i1,i2 -> i0, i2/8, i1, i2%8\" extent [2, 128, 64]", 65536, 32768, WRONG);
+}
+
+/* Rows of a cache that grows: step t sets row t and reads rows 0 to t, by way of p. */
+static void growing(const char *first, const char *read, const char *second, const char *third,
+                    int at, bool right) {
+    char text[2000];
+    snprintf(
+        text, sizeof text,
+        "schedule grows on \"cpu-avx2\" { program { kernel grows() {\n"
+        "in X: f32[9, 4] out y: f32[9, 4] temp K: f32[9, 4] temp p: f32[9]\n"
+        "temp z: f32[4] axes s: 9\n"
+        "recur t: 9 { axes d: 4\n K[t, d] = X[t, d]\n p[s] = %s where t - s >= 0\n"
+        "p[s] = exp(p[s]) where t - s >= 0\n z[d] = 0\n"
+        "z[d] += p[s] * K[s, d] where t - s >= 0\n y[t, d] = z[d] } } }\n"
+        "place X: X in dram at 0 bytes 144 argument place y: y in dram at 192 bytes 144 argument\n"
+        "place K: K in dram at 384 bytes 144 workspace\n"
+        "place p: p in dram at %d bytes 36 workspace\n"
+        "place z: z in dram at 640 bytes 16 workspace\n"
+        "run { loop t = 0 to 9 axis t { %s\n %s\n"
+        "fallback core llvm do 2 over (t = t to t + 1)\n"
+        "fallback core llvm do 3 over (t = t to t + 1)\n %s\n"
+        "fallback core llvm do 5 over (t = t to t + 1) } } }",
+        read, at, first, second, third);
+    expect("cpu-avx2", text, right);
+}
+
+#define STEP(statement, more) "fallback core llvm do " statement " over (t = t to t + 1" more ")"
+
+static void caches_that_grow(void **state) {
+    (void)state;
+    growing(STEP("0", ""), "K[s, 0]", STEP("1", ""), STEP("4", ""), 576, RIGHT);
+    growing(STEP("0", ""), "K[s, 0]", STEP("1", ""),
+            STEP("4", ", d = 0 to 2") STEP("4", ", d = 2 to 4"), 576, RIGHT);
+    growing(STEP("0", ""), "X[s, 0]", STEP("1", ""), STEP("4", ""), 576, RIGHT);
+    /* row t is read before it is there; the first rows come late, or never */
+    growing("", "K[s, 0]", STEP("1", "") STEP("0", ""), STEP("4", ""), 576, WRONG);
+    growing(STEP("0", ", d = 0 to 3"), "K[s, 0]", STEP("1", "") STEP("0", ", d = 3 to 4"),
+            STEP("4", ""), 576, RIGHT);
+    growing(STEP("0", ", d = 1 to 4"), "K[s, 0]", STEP("1", "") STEP("0", ", d = 0 to 1"),
+            STEP("4", ""), 576, WRONG);
+    /* a part of what the step sets; twice; after it was read */
+    growing(STEP("0", ""), "K[s, 0]", STEP("1", ", s = 0 to 5"), STEP("4", ""), 576, WRONG);
+    growing(STEP("0", ""), "K[s, 0]", STEP("1", ", s = 1 to 9"), STEP("4", ""), 576, WRONG);
+    growing(STEP("0", ""), "K[s, 0]", STEP("1", "") STEP("1", ""), STEP("4", ""), 576, WRONG);
+    growing(STEP("0", ""), "K[s, 0]", STEP("1", ""), STEP("4", ", s = 0 to 8"), 576, WRONG);
+    growing(STEP("0", ""), "K[s, 0]", "", STEP("4", "") STEP("1", ""), 576, WRONG);
+    /* the last values of p lie where z does, which is set meanwhile; where the cache does */
+    growing(STEP("0", ""), "K[s, 0]", STEP("1", ""), STEP("4", ""), 616, WRONG);
+    growing(STEP("0", ""), "K[s, 0]", STEP("1", ""), STEP("4", ""), 400, WRONG);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(padding_in_pieces),
+                                       cmocka_unit_test(caches_that_grow)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

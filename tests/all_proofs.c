@@ -60,6 +60,8 @@ static const struct subject subjects[] = {
     {"examples/i8/rnn.isam", "vdla", "T=8 H=32"},
     {"examples/i8/gru.isam", "vdla", "H=32"},
     {"examples/i8/rnn.isam", "edge16", "H=32"},
+    {"tests/data/found/set-by-a-product.isam", "edge16", ""},
+    {"tests/data/found/sums-fetched-apart.isam", "edge16", ""},
     {"examples/recurrent/attend.isam", "cpu-avx512", "D=32"},
     {"examples/recurrent/attend.isam", "edge16", "T=7 D=16"},
     {"examples/recurrent/decoder.isam", "cpu-avx2", "T=5 E=32 H=2 D=16 F=32"},

@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* ---- tiles ---- */
-/* Only the part of a dimension that the region knows is looked at: its first values, with all of
- * the dimensions that take smaller steps. */
+/* Of the dimension with the largest step only the first values are looked at, as many as stay below
+ * n with all of the dimensions that take smaller steps. */
 bool sym_clip_at(struct sym *s, const struct affine *y, const struct lin *n) {
     int dim = -1;
     int64_t left, rest = 0;
@@ -18,10 +18,10 @@ bool sym_clip_at(struct sym *s, const struct affine *y, const struct lin *n) {
     }
     if (dim < 0 || !lin_add(&room, &y->l, -1) || !lin_constant(&room, &left) || left < 1)
         return false;
-    int64_t step = y->d[dim], most = (left + step - 1) / step;
+    int64_t step = y->d[dim];
     rest -= step * (s->n[dim] - 1);
-    if (most >= s->n[dim] || step * (most - 1) + rest >= left) return false;
-    s->n[dim] = most;
+    if (left <= rest || (left - 1 - rest) / step + 1 >= s->n[dim]) return false;
+    s->n[dim] = (left - 1 - rest) / step + 1;
     return true;
 }
 

@@ -102,11 +102,6 @@ bool work_compute_box(struct work *w) {
 }
 
 /* ---- moves ---- */
-static int home_strides(const struct home_layout *h, int64_t *stride) {
-    for (int k = 0; k < h->n; k++) stride[k] = h->d[k].stride;
-    return h->n;
-}
-
 /* Padding of a home stands beyond its buffer. */
 static void cut_to_buffer(struct sym *s, int buffer, const struct affine *index) {
     const struct buffer *b = &s->v->p->buffer[buffer];
@@ -118,19 +113,6 @@ static void cut_to_buffer(struct sym *s, int buffer, const struct affine *index)
     }
 }
 
-/* All indices are those of elements, or of the padding that the home has room for and that is zero.
- */
-static bool in_padded_home(struct sym *s, int place, int buffer, const struct affine *index) {
-    const struct place *p = &s->v->s->place[place];
-    const struct home_layout *h = sym_layout(s, place);
-    for (int e = 0; h && p->extent && e < s->v->p->buffer[buffer].ndims; e++) {
-        int64_t lo, hi;
-        affine_range(s, &index[e], &lo, &hi);
-        if (lo < 0 || hi >= p->extent[e] || p->extent[e] > h->period[e]) return false;
-    }
-    return h && p->extent && s->padded[place];
-}
-
 /* What the move's source says of the elements, for its valid part; of a local one, if need be, for
  * a part of that. *padded: of all of it, and zero stands for what is outside the buffer. */
 static const struct region *move_from(struct work *w, struct affine *index, enum clips clips,
@@ -138,7 +120,6 @@ static const struct region *move_from(struct work *w, struct affine *index, enum
     struct sym *s = w->s;
     int place = w->n->arg[w->h->read_operand[0]].place;
     bool local = s->v->s->place[place].keep == KEEP_LOCAL;
-    int64_t stride[SYM_DIGITS];
     struct lin parted = lin_of(PARTED);
     if (!parted_settle(s, place)) return NULL;
     for (int k = 0; k < s->of[place].n && sym_spend(s, 1); k++) {
@@ -160,14 +141,14 @@ static const struct region *move_from(struct work *w, struct affine *index, enum
         }
         const struct home_layout *h = sym_layout(s, place);
         if (!h) return NULL;
-        work_split_at(w, &w->access[1], stride, home_strides(h, stride));
+        work_split_home(w, h, &w->access[1]);
         struct region need = {0};
         struct wanted_version want = {
             .writer = g->writer, .count = g->count, .step = g->step, .own = -1};
         int64_t n[SYM_DIMS];
         if (!work_home_index(w->s, g, &w->access[1], index)) continue;
         memcpy(n, s->n, sizeof n);
-        *padded = clips && in_padded_home(s, place, g->buffer, index);
+        *padded = clips && work_in_padded_home(s, place, g->buffer, index);
         if (*padded && need_box(s, index, g->buffer, true, &need) &&
             home_read(s, place, &need, &want))
             return g;

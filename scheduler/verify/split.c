@@ -44,6 +44,12 @@ void work_split_at(struct work *w, const struct affine *address, const int64_t *
     }
 }
 
+void work_split_home(struct work *w, const struct home_layout *h, const struct affine *address) {
+    int64_t stride[SYM_DIGITS];
+    for (int k = 0; k < h->n; k++) stride[k] = h->d[k].stride;
+    work_split_at(w, address, stride, h->n);
+}
+
 /* Dimension d goes on where e ends, in all that a move touches. */
 static bool goes_on(const struct work *w, int d, int e) {
     int64_t n = w->s->n[e];

@@ -248,65 +248,6 @@ bool work_partial_before(struct work *w, struct lin *count) {
     return true;
 }
 
-/* ---- padding along a reduction ---- */
-/* All that the access reads in a local place is the zero that stands for what is outside its
- * buffer. */
-static bool reads_padding(struct work *w, int place, int access) {
-    struct sym *s = w->s;
-    for (int k = 0; place >= 0 && k < s->of[place].n; k++) {
-        const struct region *g = &s->of[place].at[k];
-        struct affine y[TILE_DIMS], index[SYM_INDICES];
-        if (!region_is_current(g, place) || region_is_constant(g) || !g->filled || g->fill.i != 0)
-            continue;
-        work_split_at(w, &w->access[access], g->s, g->ndims);
-        if (!work_tile_at(w, g, &w->access[access], y, CLIPS_NOTHING) ||
-            !work_tile_index(g, y, index))
-            continue;
-        for (int e = 0; e < g->nindices; e++) {
-            int64_t lo, hi;
-            affine_range(s, &index[e], &lo, &hi);
-            if (lo >= s->v->p->buffer[g->buffer].extent[e]) return true;
-        }
-    }
-    return false;
-}
-
-/* What the issue adds there is the neutral element, whatever the operands are that are not zero. */
-bool work_adds_nothing(struct work *w) {
-    const struct stmt *t = w->h->stmt;
-    struct tag read[MAX_READS] = {{0}};
-    union value x;
-    for (int r = 0; r < t->nreads; r++)
-        if (reads_padding(w, w->n->arg[w->h->read_operand[r]].place, r + 1))
-            read[r].kind = TAG_CONST;
-    if (t->combine == COMBINE_SET || !shape_value(w->h, read, &x)) return false;
-    enum type type = w->h->bound->buffer[t->dst.buffer].type;
-    union value neutral = combiner_neutral(t->combine, type);
-    return type_is_float(type) ? x.f == neutral.f : x.i == neutral.i;
-}
-
-bool work_padding_is_neutral(struct work *w) {
-    struct sym *s = w->s;
-    for (int d = 0; d < s->ndims; d++) {
-        if (w->valid[d] == w->full[d] || w->access[0].d[d]) continue;
-        struct work there = *w;
-        int64_t n[SYM_DIMS];
-        int ndims = s->ndims;
-        memcpy(n, s->n, sizeof n);
-        for (int e = 0; e < ndims; e++)
-            if (!w->access[0].d[e]) s->n[e] = w->full[e];
-        for (int r = 0; r <= w->h->stmt->nreads; r++)
-            there.access[r].l.c += there.access[r].d[d] * w->valid[d];
-        s->n[d] = w->full[d] - w->valid[d];
-        for (int e = 0; e < ndims; e++) there.full[e] = there.valid[e] = s->n[e];
-        bool good = work_adds_nothing(&there);
-        s->ndims = ndims;
-        memcpy(s->n, n, sizeof n);
-        if (!good) return sym_fail(s, "padding along a reduction of '%s'", w->in->id);
-    }
-    return true;
-}
-
 /* ---- results ---- */
 /* No byte of the one is ever a byte of the other, padding and all turns of the loops around
  * included. */

@@ -28,6 +28,7 @@ struct work {
 /* work.c */
 bool sym_add_dim(struct sym *, int64_t n, int *dim);
 void work_split_at(struct work *, const struct affine *address, const int64_t *stride, int n);
+void work_split_home(struct work *, const struct home_layout *, const struct affine *address);   /* where the factors of its indices end */
 void work_join_dims(struct work *);                                     /* of a move, whose valid part is known */
 bool work_clip(struct work *, bool *box);                               /* to what belongs to the program, if that is one box */
 
@@ -43,15 +44,18 @@ bool work_tile_at(struct work *, const struct region *, const struct affine *add
 bool work_tile_index(const struct region *, const struct affine *y, struct affine *index);
 bool work_reads_fit(struct work *, const struct candidate_of *);
 bool work_partial_before(struct work *, struct lin *count);
-/* Beyond the end of an axis that is reduced the operands hold zeros that change no result. */
-bool work_padding_is_neutral(struct work *);
-bool work_adds_nothing(struct work *);
 bool work_in_place(struct work *);
 /* Elements of the home of g at an address: each index from its factors, in the part where g lies. */
 bool work_home_index(struct sym *, const struct region *g, const struct affine *address, struct affine *index);
 /* A tile of the bytes at access[0], over the first n[d] of the dimensions that move them. */
 bool work_destination(struct work *, const int64_t *n, const struct affine *index, int nindices, struct region *out);
 bool work_write(struct work *, const struct affine *index, struct region *);      /* no index: a constant, in a local place */
+
+/* padding.c. Beyond the end of an axis that is reduced the operands hold zeros that change no result. */
+bool work_padding_is_neutral(struct work *);
+bool work_adds_nothing(struct work *);
+/* All indices are those of elements, or of the padding that the home has room for and that is zero. */
+bool work_in_padded_home(struct sym *, int place, int buffer, const struct affine *index);
 
 /* remain.c: copies of operands stay in another memory. False: of several the last one, which is for the walk of single iterations. */
 bool work_remains_once(struct work *);

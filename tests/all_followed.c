@@ -8,22 +8,24 @@
 
 #include "by_hand.h"
 
-/* Rows of 56 in tiles of 64: what is behind them lies in the tile as pieces of other lengths. */
-static void padded_tile(const char *layout, int bytes, int row, bool right) {
+/* Rows of q in a tile of 64 rows and 128 columns, which lie in it as pieces of several lengths: so
+ * many are stored. */
+static void stored_tile(int q, int rows, int columns, const char *layout, int bytes, int row,
+                        bool right) {
     char text[3000];
     snprintf(
         text, sizeof text,
         "schedule padded on \"gpu-sm90\" { program { kernel padded() {\n"
-        "in X: i8[2, 32, 64] const W: i8[128, 32] out O: i32[2, 128, 56] temp d: i32[2, 128, 56]\n"
-        "temp V: i8[2, 32, 64] temp U: i8[128, 32] axes p: 2, c: 128, q: 56, m: 32, x: 64\n"
+        "in X: i8[2, 32, 64] const W: i8[128, 32] out O: i32[2, 128, %d] temp d: i32[2, 128, %d]\n"
+        "temp V: i8[2, 32, 64] temp U: i8[128, 32] axes p: 2, c: 128, q: %d, m: 32, x: 64\n"
         "V[p, m, x] = X[p, m, x]\n U[c, m] = W[c, m]\n d[p, c, q] = 0\n"
         "d[p, c, q] += i32(V[p, m, q]) * i32(U[c, m])\n O[p, c, q] = d[p, c, q] } }\n"
         "place X: X in dram at 0 bytes 4096 argument place W: W in dram at 4096 bytes 4096 "
         "argument\n"
-        "place O: O in dram at 8192 bytes 57344 argument\n"
-        "place V: V in dram at 65536 bytes 16384 workspace\n"
+        "place O: O in dram at 8192 bytes %d argument\n"
+        "place V: V in dram at 73728 bytes 16384 workspace\n"
         "layout \"i0,i1,i2 -> i0, i2, i1/128, i1%%128\" extent [2, 128, 64]\n"
-        "place U: U in dram at 81920 bytes 16384 prepared\n"
+        "place U: U in dram at 90112 bytes 16384 prepared\n"
         "layout \"i0,i1 -> i1/128, i0, i1%%128\" extent [128, 128]\n"
         "place d: d in dram at 131072 bytes %d workspace layout %s\n"
         "place d.acc: d in acc at 0 bytes 128 local place V.smem: V in smem at 0 bytes 8192 local\n"
@@ -34,19 +36,21 @@ static void padded_tile(const char *layout, int bytes, int row, bool right) {
         "issue tma.i8(R = 128, P = 1, ls = 128, lp = 128, S = U, D = U.smem) push filled[V.smem]\n"
         "issue wgmma.64x128.i8(K = 32, add = 0, A = V.smem, B = U.smem, C = d.acc)\n"
         "do 3 init 2 axes (i: q, j: c, k: m) at (p = p, c = 0, q = 0, m = 0) pop filled[V.smem]\n"
-        "issue st.wg.64x128.i32(R = 64, W = 128, ld = 128, S = d.acc, D = d + p*%d) }\n"
+        "issue st.wg.64x128.i32(R = %d, W = %d, ld = 128, S = d.acc, D = d + p*%d) }\n"
         "fallback \"gpu-sm90\" cuda do 4 } }",
-        bytes, layout, row);
+        q, q, q, 1024 * q, bytes, layout, rows, columns, row);
     expect("gpu-sm90", text, right);
 }
 
 static void padding_in_pieces(void **state) {
     (void)state;
-    padded_tile("\"i0,i1,i2 -> i0, i2, i1\" extent [2, 128, 64]", 65536, 32768, RIGHT);
-    padded_tile("\"i0,i1,i2 -> i0, i2/64, i2%64, i1\" extent [2, 128, 64]", 65536, 32768, RIGHT);
-    padded_tile("\"i0,i1,i2 -> i0, i2, i1\" extent [2, 128, 60]", 61440, 30720, WRONG);
-    padded_tile("\"i0,i1,i2 -> i0, i2, i1\"", 57344, 28672, WRONG);
-    padded_tile("\"i0,i1,i2 -> i0, i2/8, i1, i2%8\" extent [2, 128, 64]", 65536, 32768, WRONG);
+    stored_tile(56, 64, 128, "\"i0,i1,i2 -> i0, i2, i1\" extent [2, 128, 64]", 65536, 32768, RIGHT);
+    stored_tile(56, 64, 128, "\"i0,i1,i2 -> i0, i2/64, i2%64, i1\" extent [2, 128, 64]", 65536,
+                32768, RIGHT);
+    stored_tile(56, 64, 128, "\"i0,i1,i2 -> i0, i2, i1\" extent [2, 128, 60]", 61440, 30720, WRONG);
+    stored_tile(56, 64, 128, "\"i0,i1,i2 -> i0, i2, i1\"", 57344, 28672, WRONG);
+    stored_tile(56, 64, 128, "\"i0,i1,i2 -> i0, i2/8, i1, i2%8\" extent [2, 128, 64]", 65536, 32768,
+                WRONG);
 }
 
 /* Rows of a cache that grows: step t sets row t and reads rows 0 to t, by way of p. */
@@ -74,6 +78,19 @@ static void growing(const char *first, const char *read, const char *second, con
 }
 
 #define STEP(statement, more) "fallback core llvm do " statement " over (t = t to t + 1" more ")"
+
+static void tiles_that_end_inside(void **state) {
+    const char *rows = "\"i0,i1,i2 -> i0, i2, i1\"";
+    (void)state;
+    stored_tile(53, 53, 128, rows, 54272, 27136, RIGHT);
+    stored_tile(1, 1, 128, rows, 1024, 512, RIGHT);
+    stored_tile(64, 64, 128, rows, 65536, 32768, RIGHT);
+    /* a row less, one that is the next tile's first, a column less, rows of another length */
+    stored_tile(53, 52, 128, rows, 54272, 27136, WRONG);
+    stored_tile(53, 54, 128, rows, 54272, 27136, WRONG);
+    stored_tile(53, 53, 127, rows, 54272, 27136, WRONG);
+    stored_tile(53, 53, 128, "\"i0,i1,i2 -> i0, i2, i1\" extent [2, 130, 53]", 55120, 27560, WRONG);
+}
 
 static void caches_that_grow(void **state) {
     (void)state;
@@ -140,8 +157,8 @@ static void sums_of_odd_lengths(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(padding_in_pieces),
-                                       cmocka_unit_test(caches_that_grow),
-                                       cmocka_unit_test(sums_of_odd_lengths)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(padding_in_pieces), cmocka_unit_test(tiles_that_end_inside),
+        cmocka_unit_test(caches_that_grow), cmocka_unit_test(sums_of_odd_lengths)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

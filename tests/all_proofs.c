@@ -79,6 +79,8 @@ static const struct subject subjects[] = {
     {"examples/i8/c3d.isam", "gemmini", "N=2 C=32 K=32 D=4 P=4 Q=8"},
     {"tests/data/proofs/weights-remain.isam", "gemmini", ""},
     {"examples/bf16/gmm.isam", "gpu-sm80", "M=128 N=64 K=256"},
+    {"examples/bf16/gmm.isam", "gpu-sm80", "M=65 N=33 K=40"},
+    {"examples/bf16/gmm.isam", "gpu-sm90", "M=75 N=43 K=64"},
     {"examples/f32/gmm.isam", "gpu-sm80", "M=48 N=64 K=40"},
     {"examples/operators/dep.isam", "gpu-sm80", "N=1 C=2 M=16 P=4 Q=8"},
     {"examples/operators/sep.isam", "gpu-sm80", "N=1 C=4 K=32 P=8 Q=8"},

@@ -17,6 +17,8 @@ struct fit_access { int64_t base, step[FIT_DIMS], lo[FIT_DIMS], hi[FIT_DIMS]; };
 
 struct fit {
     const struct shape *h;
+    int64_t from[MAX_AXES], count[MAX_AXES];   /* its points: so many values of each axis */
+    struct fit *rest;                  /* the other points: where an axis ends inside of what its layout turns by, several boxes are affine each; NULL */
     bool good;
     int ndims;
     struct fit_dim dim[FIT_DIMS];

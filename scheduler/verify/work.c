@@ -187,6 +187,27 @@ static bool make_forms(struct work *w) {
 }
 
 /* ---- the issue ---- */
+/* Box after box: none of them reads what another one writes. */
+static bool move_boxes(struct work *w) {
+    struct sym *s = w->s;
+    const struct place *place = s->v->s->place;
+    int from = w->n->arg[w->h->read_operand[0]].place, to = w->n->arg[w->h->dst_operand].place,
+        ndims = s->ndims;
+    if (w->stmt) return sym_fail(s, "the accesses of '%s' are not affine", w->in->id);
+    if (w->again) return sym_fail(s, "a move of several boxes, in loops");
+    if (from < 0 || to < 0 || from == to || places_share(&place[from], &place[to]))
+        return sym_fail(s, "a move of several boxes in place");
+    for (const struct fit *f = w->f; f; f = f->rest) {
+        struct work there = *w;
+        there.f = f;
+        s->ndims = ndims;
+        if (!sym_spend(s, 1) || !whole_accesses(&there) || !make_forms(&there) ||
+            !work_move(&there))
+            return false;
+    }
+    return true;
+}
+
 static bool evaluate(struct work *w) {
     struct sym *s = w->s;
     int nflags = instr_flag_count(w->in);
@@ -236,8 +257,9 @@ static bool one_issue(struct sym *s, const struct issue_node *n, bool again) {
     w.overwrite = w.h->initialises || !reads_itself(w.h);
     for (int k = 0; k < instr_flag_count(w.in); k++)
         if (instr_flag_operand(w.in, k) == w.h->dst_operand && w.flag[k] == 0) w.overwrite = true;
-    if (!sym_spend(s, 4 + cost / 64) || !check_site(&w) || !whole_accesses(&w) || !make_forms(&w))
-        return false;
+    if (!sym_spend(s, 4 + cost / 64) || !check_site(&w)) return false;
+    if (w.f->rest) return move_boxes(&w);
+    if (!whole_accesses(&w) || !make_forms(&w)) return false;
     if (!(w.stmt ? work_compute(&w) : work_move(&w))) return false;
     work_remain(&w);
     return box_executed(s);

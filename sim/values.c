@@ -49,7 +49,9 @@ static bool copy_elements(struct engine *e, const struct operand_at *o, const st
         return true;
     }
     for (int64_t k = 0; k < r->elements; k++) {
-        uint8_t *at = memory + r->offset[k] * (int64_t)size, *mine = r->data + (size_t)k * size;
+        int64_t offset = r->offset[k];
+        if (offset < r->lo || offset > r->hi) continue; /* nobody touches it */
+        uint8_t *at = memory + offset * (int64_t)size, *mine = r->data + (size_t)k * size;
         if (out)
             memcpy(at, mine, size);
         else

@@ -135,8 +135,26 @@ static bool stretch(struct reach *r, int64_t extent, int64_t stride) {
     return true;
 }
 
-static bool reach_of(const struct operand_layout *l, const struct buffer *b, const int64_t *stride,
+/* Of each dimension, how much is touched: what masks leave alone, which are axes that end early,
+ * need not be there. */
+static void touched(const struct program *p, int buffer, int64_t *extent) {
+    const struct buffer *b = &p->buffer[buffer];
+    for (int d = 0; d < b->ndims; d++) {
+        int64_t end = 1, lo, hi;
+        for (int s = 0; s < p->nstmts; s++)
+            for (int r = -1; r < p->stmt[s].nreads; r++) {
+                const struct access *acc = r < 0 ? &p->stmt[s].dst : &p->stmt[s].read[r];
+                if (acc->buffer != buffer) continue;
+                access_range(p, &p->stmt[s], acc, d, &lo, &hi);
+                if (hi >= end) end = hi + 1;
+            }
+        extent[d] = end < b->extent[d] ? end : b->extent[d];
+    }
+}
+
+static bool reach_of(const struct operand_layout *l, const struct program *p, const int64_t *stride,
                      struct reach *r) {
+    const struct buffer *b = &p->buffer[r->buffer];
     r->lo = r->hi = 0;
     r->elements = b->elements;
     if (b->elements == 0) {
@@ -148,16 +166,17 @@ static bool reach_of(const struct operand_layout *l, const struct buffer *b, con
         r->hi = l->map ? layout_span(l->map, b->ndims, b->extent, NULL) - 1 : b->elements - 1;
         return true;
     }
+    int64_t extent[SIM_SIZES + MAX_DIMS] = {0};
     if (!l->map) {
+        touched(p, r->buffer, extent);
         for (int d = 0; d < b->ndims; d++)
-            if (!stretch(r, b->extent[d], stride[d])) return false;
+            if (!stretch(r, extent[d], stride[d])) return false;
         return true;
     }
-    int64_t extent[SIM_SIZES + MAX_DIMS] = {0};
     if (l->map->nplaces > SIM_SIZES + MAX_DIMS) return false;
     layout_extents(l->map, b->extent, extent);
-    for (int p = 0, k = 0; p < l->map->nplaces; p++)
-        if (!l->map->place[p].unit && !stretch(r, extent[p], stride[k++])) return false;
+    for (int i = 0, k = 0; i < l->map->nplaces; i++)
+        if (!l->map->place[i].unit && !stretch(r, extent[i], stride[k++])) return false;
     return true;
 }
 
@@ -198,10 +217,10 @@ static bool shape_fill(struct engine *e, const struct node *node, const struct e
     for (int o = 0; o < in->noperands; o++) {
         const struct operand_layout *l = &in->operand[o].layout[s->alternative[o]];
         int64_t stride[SIM_SIZES + MAX_DIMS];
-        int buffer = s->reach[o].buffer = program_buffer(s->program, in->operand[o].buffer);
+        s->reach[o].buffer = program_buffer(s->program, in->operand[o].buffer);
         if (l->nstrides > SIM_SIZES + MAX_DIMS || !strides_of(e, node, &n, o, l, stride))
             return false;
-        if (!reach_of(l, &s->program->buffer[buffer], stride, &s->reach[o]))
+        if (!reach_of(l, s->program, stride, &s->reach[o]))
             return engine_error(e, node, "operand '%s' of '%s' is too large", in->operand[o].buffer,
                                 in->id);
         if (!swizzle_parse(l->swizzle, &s->reach[o].swizzle))

@@ -23,12 +23,15 @@ void region_here(struct emitter *e, const struct task *t, const struct opnd *o,
                 lo = val_minus(a, lo, val_scale(a, e->lo[x], -c));
                 continue;
             }
+            struct val size = e->size[x];
+            int64_t whole = o->geom.walks[d] == x ? o->geom.takes[d] : 0;
+            if (whole) size = val_scale(a, val_ceil(a, size, whole), whole);
             lo = val_add(a, lo, val_scale(a, e->lo[x], c));
             if (c == o->geom.step[d] && val_is(n, 1)) /* so that its multiples stay known */
-                n = e->size[x];
+                n = size;
             else if (c % o->geom.step[d] == 0)
-                n = val_add(
-                    a, n, val_scale(a, val_add(a, e->size[x], val_const(-1)), c / o->geom.step[d]));
+                n = val_add(a, n,
+                            val_scale(a, val_add(a, size, val_const(-1)), c / o->geom.step[d]));
         }
         r->lo[d] = lo;
         r->n[d] = n;

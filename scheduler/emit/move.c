@@ -227,7 +227,7 @@ static bool emit_box(struct transfer *t, struct nodes *out, const struct region 
 static bool in_whole_blocks(const struct transfer *t, int dim) {
     const struct geom *g = &t->o->geom;
     if (g->block[dim] == 1) return true;
-    if (t->outer) return !(g->loose >> dim & 1);
+    if (t->outer) return !(g->loose >> dim & 1) || g->room[dim];
     return t->home.buffer != t->home.of || home_is_padded(t->w, t->home.buffer, g, dim, !t->fill);
 }
 

@@ -23,8 +23,8 @@ void tile_region(const struct work *w, const struct stmt *st, const struct acces
         int64_t n = 1;
         for (uint64_t left = st->axes; left; left &= left - 1) {
             int a = __builtin_ctzll(left);
-            int64_t c = access_coef(w->p, acc, d, a);
-            if (c) n += c * (tile[a] - 1);
+            int64_t c = access_coef(w->p, acc, d, a), whole = g->walks[d] == a ? g->takes[d] : 0;
+            if (c) n += c * ((whole ? round_up(tile[a], whole) : tile[a]) - 1);
         }
         r->lo[d] = val_const(access_coef(w->p, acc, d, w->p->naxes));
         r->n[d] = val_const(round_up((n - 1) / g->step[d] + 1, g->block[d]));

@@ -9,6 +9,7 @@
 #include "scheduler/plan/val.h"
 
 struct box;
+struct fit;
 struct moves;
 struct opnd;
 struct plan;
@@ -29,6 +30,8 @@ struct geom { /* innermost first */
     uint64_t loose;          /* bit d: at home, tiles along dimension d begin anywhere */
     int64_t step[MAX_DIMS];  /* of those: at home, neighbours in a tile are so many elements apart; regions count such steps */
     int64_t room[MAX_DIMS];  /* of those, for what only whole tiles move: elements that the last one takes behind the end */
+    int64_t takes[MAX_DIMS]; /* of a plain copy: whole tiles of so many are read of it, so it goes on to the end of the last one; 0 */
+    int walks[MAX_DIMS];     /* the axis that these tiles walk */
     int64_t grain[MAX_DIMS]; /* that a needle takes of a block: it may start at each such part */
     uint64_t even;           /* bit d: rows at a chosen distance, as many as blocks take */
     uint64_t fragment;       /* of the form */
@@ -156,6 +159,8 @@ bool operand_fits(struct work *, const struct moves *, const struct task *, cons
                   bool write, const char **why);
 const struct access *operand_sample(const struct work *, const struct task *, const struct opnd *,
                                     bool write, struct region *); /* a few tiles of it */
+bool fit_parts(struct work *, const struct moves *, int by, int from, int to, const struct geom *, const struct region *,
+               struct box *, struct fit *); /* fit_box of a box of the region */
 double operand_cost(struct work *, const struct moves *, int buffer, const struct opnd *,
                     const struct region *, bool write); /* queue cycles of copying them */
 bool home_direct(struct work *, const struct task *, struct opnd *,

@@ -512,8 +512,9 @@ static bool blocks_hold(struct work *w, const struct task *t, struct opnd *o,
         if (dg->extent != g->block[dim] || !may_begin_anywhere(w, t, o, dg)) return false;
         g->loose |= UINT64_C(1) << dim;
         int64_t tail = w->p->axis[a].extent % dg->extent;
-        if (o->form.fragment && tail)
-            g->room[dim] = (dg->extent - tail) * access_coef(w->p, acc, dim, a);
+        if (!tail || !(o->form.fragment || o->whole)) continue;
+        g->room[dim] = (dg->extent - tail) * access_coef(w->p, acc, dim, a);
+        g->walks[dim] = a;
     }
     if (!mark_live(w, t, o, acc)) return false;
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims;

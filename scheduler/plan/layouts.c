@@ -275,6 +275,7 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         } else if (route_first(w, moves, t, now, write, &why)) {
             if (!write && now->in.n && route_plain(w, moves, t, now)) return *changed = true, NULL;
             if (write || now->read >= 0) leave_padding(w, moves, t, now, write);
+            if (write) now->returns = operand_fits(w, moves, t, now, false, &why);
             continue;
         }
         if (!write && (now->handed = now->where == IN_LOCAL && handed_on(w, moves, t, now)))

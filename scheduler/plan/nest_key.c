@@ -170,7 +170,7 @@ static void put_attached(struct writer *k, const struct attachment *f) {
 static void put_operand(struct writer *k, const struct opnd *o) {
     PUT(k, o->number, o->where, o->memory, o->read);
     put(k, o->writes | o->accumulates << 1 | o->by_axes << 2 | o->expand << 3 | o->single << 4 |
-               o->handed << 5 | o->zero_tail << 6 | o->plain << 7);
+               o->handed << 5 | o->zero_tail << 6 | o->plain << 7 | o->whole << 12);
     put_bits(k, &o->imm, sizeof o->imm);
     put_form(k, &o->form);
     put_geom(k, &o->geom);

@@ -297,7 +297,7 @@ static bool price_spills(struct pricing *c, const struct task *t, const struct o
     struct copy in = copy_price(c->w, c->moves, c->plan, t, o, acc, true, h->depth, h->fill_by),
                 out = copy_price(c->w, c->moves, c->plan, t, o, acc, false, h->depth, h->drain_by);
     if (!in.in || !out.in || !spills_in_step(c, t, h, in.in, out.in)) return false;
-    if (c->nest->nprefix || o->from || o->to) return false;
+    if (c->nest->nprefix || o->from || o->to || !o->returns) return false;
     double share = 1 - 1 / blocks, times = plan_trips(c->w, c->plan, h->depth) * share,
            bytes = plan_traffic(c->w, c->plan, t, acc, h->depth) * share *
                    (double)type_size(c->w->p->buffer[acc->buffer].type);

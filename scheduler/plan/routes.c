@@ -91,7 +91,10 @@ static void without_blocks(struct geom *g) {
         g->at[n++] = c;
     }
     for (int d = 0; d < MAX_DIMS; d++)
-        if (g->loose >> d & 1) g->block[d] = g->grain[d] = 1;
+        if (g->loose >> d & 1) {
+            g->takes[d] = g->room[d] ? g->block[d] : 0;
+            g->block[d] = g->grain[d] = 1;
+        }
     g->n = n;
     g->ninner = inner;
     g->loose = 0;
@@ -152,7 +155,7 @@ bool copy_fit(struct work *w, const struct moves *moves, int buffer, const struc
     bool ok = outer ? box_between(&outer->geom, far, &o->geom, s, fill, r, &w->s->arena,
                                   w->p->buffer[buffer].type, &box)
                     : box_make(w, &home, &o->geom, s, r, fill, &box);
-    return ok && fit_box(w, moves, by, fill ? from : to, fill ? to : from, &box, f);
+    return ok && fit_parts(w, moves, by, fill ? from : to, fill ? to : from, &o->geom, r, &box, f);
 }
 
 /* From a plain copy come parts of tiles too, the last ones along a dimension without blocks, where
@@ -162,7 +165,7 @@ static bool parts_fit(struct work *w, const struct moves *moves, const struct ta
                       const struct access *acc) {
     int buffer = acc->buffer;
     for (int d = 0; d < MAX_DIMS; d++) {
-        if (!(inner->geom.loose >> d & 1) || inner->geom.block[d] < 2 ||
+        if (!(inner->geom.loose >> d & 1) || inner->geom.block[d] < 2 || inner->geom.room[d] ||
             !axis_tail(w, t, inner, acc, d))
             continue;
         struct region part = *whole;
@@ -325,8 +328,11 @@ bool route_plain(struct work *w, const struct moves *moves, const struct task *t
     double blocked = INFINITY, least = INFINITY;
     bool lies = geom_make(w, t, &now),
          fits = lies && pick(w, moves, t, &now, false, &blocked, &why), packs = true;
-    for (probe.plain = found[shared].n; probe.plain > 0; probe.plain--) {
+    int stops = found[shared].n;
+    for (int k = 0; k < 2 * stops && !(k >= stops && best.plain); k++) {
         double plain;
+        probe.whole = k >= stops; /* where short tiles cannot be read of a copy */
+        probe.plain = stops - k % stops;
         probe.quantum =
             route_quantum(w, &found[shared], probe.plain, (int64_t)type_size(o->decl->type));
         if (!geom_make(w, t, &probe)) continue;

@@ -39,6 +39,8 @@ struct opnd {
     int repairs;
     bool handed;     /* what it reads never comes from home: it must follow who makes it (nests.c) */
     int plain;       /* so many copies on the way in, from home on, lie row by row, whatever the order in the operand's own memory */
+    bool returns;    /* of a result: moves bring it back from home, its last tiles too */
+    bool whole;      /* only whole tiles are read of these copies: they and the home have room behind the last one */
     uint64_t firsts; /* coordinates that may lie next to the tile in the copy nearest to home: each copy takes what its move likes best */
     int order;       /* of a result: the coordinate that lies next to the tile in its own memory and on the way home; 0: as listed */
     int64_t quantum; /* elements that rows of plain copies, and single elements in other copies, are multiples of, so that they begin at words everywhere; 0 */

@@ -295,6 +295,21 @@ void region_padding(const struct program *p, const struct stmt *st, const struct
     }
 }
 
+/* What is there of a tile may be filled alone, or with zeros behind it. */
+bool fit_parts(struct work *w, const struct moves *moves, int by, int from, int to,
+               const struct geom *g, const struct region *r, struct box *box, struct fit *f) {
+    if (fit_box(w, moves, by, from, to, box, f)) return true;
+    bool parts = false;
+    for (int i = 0; i < g->ninner && box->fill; i++) {
+        struct box_dim *d = &box->dim[i];
+        if (g->at[i].dim < 0 || !r->partial[g->at[i].dim] || !val_is(d->after, 0)) continue;
+        d->total = val_const(g->at[i].mod);
+        d->after = val_minus(&w->s->arena, d->total, d->extent);
+        parts = true;
+    }
+    return parts && fit_box(w, moves, by, from, to, box, f);
+}
+
 static bool region_fits(struct work *w, const struct moves *moves, const struct opnd *o, int buffer,
                         const struct region *r, bool write, struct fit *f) {
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
@@ -303,7 +318,8 @@ static bool region_fits(struct work *w, const struct moves *moves, const struct 
     int home = work_home(w, buffer)->memory;
     if (!box_make(w, &v, &o->geom, &s, r, !write, &box)) return false;
     box.begins = tiles_begin(w, &o->geom, &v, NULL);
-    return fit_box(w, moves, 0, write ? o->memory : home, write ? home : o->memory, &box, f);
+    return fit_parts(w, moves, 0, write ? o->memory : home, write ? home : o->memory, &o->geom, r,
+                     &box, f);
 }
 
 static bool has_single_digit(const struct geom *g, int dim) {
@@ -388,7 +404,14 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
         return false;
     }
     bool steps = false;
-    for (int d = 0; d < b->ndims; d++) steps |= o->geom.step[d] > 1;
+    for (int d = 0; d < b->ndims; d++) {
+        steps |= o->geom.step[d] > 1;
+        if (!o->geom.takes[d]) continue;
+        *why = "its extent is no multiple of the tile";
+        if (r.pad_lo[d] > 0 || r.pad_hi[d] > 0 ||
+            work_home(w, acc->buffer)->extent[d] < b->extent[d] + o->geom.room[d])
+            return false;
+    }
     if ((pads || steps) && read_again(w, t, o, acc)) return false;
     if (!region_fits(w, moves, o, acc->buffer, &r, write, &f)) return false;
     for (int d = 0; d < b->ndims; d++) {

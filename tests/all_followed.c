@@ -156,9 +156,40 @@ static void sums_of_odd_lengths(void **state) {
     odd_sum("extent [3, 3]", 18, 3, "", WRONG);
 }
 
+/* The second half of a tile holds nothing, and is moved with the first. */
+static void half_moved(const char *second, const char *from, bool right) {
+    char text[2000];
+    snprintf(
+        text, sizeof text,
+        "schedule half on \"cpu-avx2\" { program { kernel half() {\n"
+        "in X: f32[8] out O: f32[8] temp T: f32[8] axes i: 8\n"
+        "T[i] = max(X[i], 0)\n O[i] = max(T[i], 1) } }\n"
+        "place X: X in dram at 0 bytes 32 argument place O: O in dram at 64 bytes 32 argument\n"
+        "place T: T in l2 at 0 bytes 64 local place x: X in ymm at 0 bytes 32 local\n"
+        "place t: T in ymm at 32 bytes 64 local place u: T in ymm at 96 bytes 32 local\n"
+        "place o: O in ymm at 128 bytes 32 local\n"
+        "run { issue load.f32(S = X, D = x) issue max.imm.f32(A = x, s = imm 0, C = t)\n"
+        "do 0 axes (j: i) at (i = 0) issue store.f32(S = t, D = T)\n"
+        "issue store.f32(S = t + 32, D = T + %s) issue load.f32(S = T + %s, D = u)\n"
+        "issue max.imm.f32(A = u, s = imm 1, C = o) do 1 axes (j: i) at (i = 0)\n"
+        "issue store.f32(S = o, D = O) } }",
+        second, from);
+    expect("cpu-avx2", text, right);
+}
+
+static void what_is_not_known_is_moved(void **state) {
+    (void)state;
+    half_moved("32", "0", RIGHT);
+    half_moved("0", "0", WRONG);
+    half_moved("16", "0", WRONG);
+    half_moved("32", "32", WRONG);
+    half_moved("32", "16", WRONG);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(padding_in_pieces), cmocka_unit_test(tiles_that_end_inside),
-        cmocka_unit_test(caches_that_grow), cmocka_unit_test(sums_of_odd_lengths)};
+        cmocka_unit_test(caches_that_grow), cmocka_unit_test(sums_of_odd_lengths),
+        cmocka_unit_test(what_is_not_known_is_moved)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,6 +62,7 @@ static const struct subject subjects[] = {
     {"examples/i8/rnn.isam", "edge16", "H=32"},
     {"examples/bf16/gmm.isam", "cpu-avx512", "M=9 N=33 K=121"},
     {"examples/i8/dep.isam", "cpu-avx512", "N=1 C=8 M=16 P=4 Q=16"},
+    {"examples/i8/gmm.isam", "tests/data/machines/ports/duo.xml", "M=9 N=65 K=24"},
     {"tests/data/found/set-by-a-product.isam", "edge16", ""},
     {"tests/data/found/sums-fetched-apart.isam", "edge16", ""},
     {"examples/recurrent/attend.isam", "cpu-avx512", "D=32"},

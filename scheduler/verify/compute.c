@@ -307,6 +307,27 @@ static bool goes_on(struct work *w, const struct brought *b, struct work *rest) 
     return good;
 }
 
+/* Nothing that is known lies where the move reads, and it writes a local place. */
+static bool moves_nothing_known(struct work *w, struct region *to) {
+    struct sym *s = w->s;
+    const struct place *place = s->v->s->place;
+    struct work source = *w;
+    struct region from = {.place = w->n->arg[w->h->read_operand[0]].place,
+                          .type = w->in->operand[w->h->read_operand[0]].type};
+    *to = (struct region){.place = w->n->arg[w->h->dst_operand].place,
+                          .type = w->in->operand[w->h->dst_operand].type};
+    source.access[0] = w->access[1];
+    memcpy(s->n, w->full, sizeof w->full);
+    if (memcmp(w->valid, w->full, sizeof w->full) != 0 || place[from.place].keep != KEEP_LOCAL ||
+        to->place < 0 || place[to->place].keep != KEEP_LOCAL ||
+        !work_destination(&source, w->full, NULL, 0, &from) ||
+        !work_destination(w, w->full, NULL, 0, to))
+        return false;
+    for (int k = 0; k < s->of[from.place].n; k++)
+        if (regions_may_meet(s, &s->of[from.place].at[k], &from)) return false;
+    return true;
+}
+
 /* One region after the other: rows of lanes of which the last ends inside are a box, and a smaller
  * one. What no region says is lost where it goes. */
 static bool move_parts(struct work *w, const int64_t *lo) {
@@ -315,7 +336,12 @@ static bool move_parts(struct work *w, const int64_t *lo) {
     for (bool more = true; more && sym_spend(s, 1); lo = none) {
         struct brought b;
         struct work rest;
-        if (!bring(w, &b)) return false;
+        struct region lost;
+        if (!bring(w, &b)) {
+            if (!moves_nothing_known(w, &lost)) return false;
+            regions_kill(s, &lost);
+            return true;
+        }
         int ndims = s->ndims;
         more = goes_on(w, &b, &rest);
         if (more) memcpy(w->full, s->n, sizeof s->n);

@@ -19,6 +19,19 @@ static void find_banks(struct needle *nd) {
     }
 }
 
+/* Tiles are any number of steps, so the least size must be one step: of the legal sizes its
+ * multiples, or one alone. `size` is the one at which the needle is bound. */
+static void from_least(int64_t *lo, int64_t *hi, int64_t *step, int64_t *size) {
+    if (*lo > 0 && *lo % *step == 0) {
+        *step = *lo;
+        *hi = *hi / *lo * *lo;
+        *size = *size / *lo * *lo;
+    } else {
+        *size = *lo + (*size - *lo) / *step * *step;
+        *lo = *step = *hi = *size;
+    }
+}
+
 struct needle *needle_make(struct arena *arena, const struct machine *m, int instr,
                            struct diags *diags) {
     static const int64_t none[MAX_SIZES];
@@ -28,14 +41,17 @@ struct needle *needle_make(struct arena *arena, const struct machine *m, int ins
 struct needle *needle_fixed(struct arena *arena, const struct machine *m, int instr,
                             const int64_t *fixed, struct diags *diags) {
     const struct instr *in = &m->instr[instr];
-    int64_t lo[MAX_SIZES], hi[MAX_SIZES], step[MAX_SIZES], size[MAX_SIZES];
+    int64_t lo[MAX_SIZES], hi[MAX_SIZES], step[MAX_SIZES], fine[MAX_SIZES], size[MAX_SIZES];
     if (in->nranged > MAX_SIZES) return NULL;
     for (int i = 0; i < in->nranged; i++) {
         if (!instr_size_range(m, in, i, &lo[i], &hi[i], &step[i])) return NULL;
         if (step[i] < 1) step[i] = 1;
+        if (hi[i] > lo[i]) hi[i] = lo[i] + (hi[i] - lo[i]) / step[i] * step[i];
         size[i] = hi[i] < 0 ? (lo[i] > UNBOUNDED_SAMPLE ? lo[i] : UNBOUNDED_SAMPLE) : hi[i];
         if (hi[i] > 1 << 20) size[i] = 1 << 20;
         if (hi[i] < 0) hi[i] = INT64_C(1) << 31;
+        fine[i] = step[i];
+        if (!in->is_move && lo[i] != step[i]) from_least(&lo[i], &hi[i], &step[i], &size[i]);
         if (fixed[i]) size[i] = fixed[i];
     }
     struct needle *n = arena_alloc(arena, sizeof *n);
@@ -53,13 +69,14 @@ struct needle *needle_fixed(struct arena *arena, const struct machine *m, int in
     for (int i = 0; i < in->nranged; i++) n->size[i] = size[i];
     for (int x = 0; x < n->nx; x++) {
         n->ranged[x] = -1;
-        n->lo[x] = n->hi[x] = n->step[x] = n->bound->axis[x].extent;
+        n->lo[x] = n->hi[x] = n->step[x] = n->fine[x] = n->bound->axis[x].extent;
         for (int i = 0; i < in->nranged; i++)
             if (in->ranged[i] == n->bound->axis[x].param && !fixed[i]) {
                 n->ranged[x] = i;
                 n->lo[x] = lo[i];
                 n->hi[x] = hi[i];
                 n->step[x] = step[i];
+                n->fine[x] = fine[i];
             }
     }
     return n;

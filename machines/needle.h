@@ -18,7 +18,8 @@ struct needle {
     int nx;
     int ranged[MAX_NEEDLE]; /* index into in->ranged of the size that axis x is; -1: a fixed extent
                              */
-    int64_t lo[MAX_NEEDLE], hi[MAX_NEEDLE], step[MAX_NEEDLE];
+    int64_t lo[MAX_NEEDLE], hi[MAX_NEEDLE], step[MAX_NEEDLE]; /* of instructions lo is one step */
+    int64_t fine[MAX_NEEDLE]; /* the step of the machine file, from lo on */
     int64_t size[MAX_SIZES]; /* of those that no axis chooses */
     uint64_t other_bank[MAX_SIZES]; /* bit b of a: rules keep operands a and b in different banks */
     /* Filled in by the planner: */

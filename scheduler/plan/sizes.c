@@ -39,8 +39,8 @@ bool sizes_steps(const struct work *w, const struct task *t, int64_t *fixed) {
         int64_t extent = w->p->axis[t->group[x].axis[0]].extent, step = nd->step[x],
                 parts = (extent + nd->hi[x] - 1) / nd->hi[x];
         if (extent % step == 0) continue;
-        int64_t size =
-            nd->lo[x] + ((extent + parts - 1) / parts - nd->lo[x] + step - 1) / step * step;
+        int64_t over = (extent + parts - 1) / parts - nd->lo[x], fine = nd->fine[x];
+        int64_t size = nd->lo[x] + (over + fine - 1) / fine * fine;
         fixed[nd->ranged[x]] = size > nd->lo[x] ? size : nd->lo[x];
         any = true;
     }

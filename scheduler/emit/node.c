@@ -97,8 +97,61 @@ void edge_take(struct work *w, struct nodes *l, const struct edge *e, struct sig
         add_sync(w, l, e->to, false, e->sync);
 }
 
+/* The issue of a node: its own, or that of hardware loops. */
+static struct issue_node *issue_of(const struct node *n) {
+    while (n->kind == NODE_LOOP && n->loop->kind == LOOP_HARDWARE) n = &n->loop->body[0];
+    return n->kind == NODE_ISSUE ? n->issue : NULL;
+}
+
+static struct signals *signals_of(struct node *n) {
+    struct issue_node *issue = issue_of(n);
+    if (issue) return &issue->signals;
+    switch (n->kind) {
+    case NODE_FALLBACK:
+        return &n->fallback->signals;
+    case NODE_SYNC:
+        return &n->sync.signals;
+    default:
+        return NULL;
+    }
+}
+
+static int queue_of(const struct work *w, const struct node *n) {
+    const struct issue_node *issue = issue_of(n);
+    if (issue) return w->m->instr[issue->instr].queue;
+    switch (n->kind) {
+    case NODE_FALLBACK:
+        return w->m->fallback[n->fallback->fallback].queue;
+    case NODE_SYNC:
+        return n->sync.queue;
+    default:
+        return -1;
+    }
+}
+
+static bool has(const struct signal *s, int n, const struct signal *which) {
+    for (int i = 0; i < n; i++)
+        if (s[i].sync == which->sync && s[i].channel == which->channel && !s[i].rotating)
+            return true;
+    return false;
+}
+
+/* The last that the edge's first queue did is this token, and the other queue has taken it. */
+static bool told(const struct work *w, const struct nodes *l, const struct edge *e,
+                 const struct signal *token) {
+    bool taken = false;
+    for (int i = l->n - 1; i >= 0; i--) {
+        const struct signals *g = signals_of(&l->at[i]);
+        if (g && queue_of(w, &l->at[i]) == e->to) taken |= has(g->pop, g->npops, token);
+        if (nodes_queues(w, &l->at[i], 1) >> e->from & 1)
+            return taken && g && has(g->push, g->npushes, token);
+    }
+    return false;
+}
+
 /* On channels of their own, one for each queue that takes: of meetings, and of brackets, whose last
- * token a meeting may follow before the taker has answered. */
+ * token a meeting may follow before the taker has answered. What a meeting has told is not said
+ * again: in memory a token may lie until then. */
 void signal_apart(struct work *w, struct nodes *l, const struct edge *e, bool bracket) {
     struct signal channel = {0};
     if (e->kind == EDGE_TOKEN && w->m->sync[e->sync].count < 0) {
@@ -106,6 +159,9 @@ void signal_apart(struct work *w, struct nodes *l, const struct edge *e, bool br
         channel.channel = COPY_SLOTS + (bracket ? __builtin_popcountll(to) : 0) +
                           __builtin_popcountll(to & ((UINT64_C(1) << e->to) - 1));
     }
+    struct signal token = channel;
+    of_pair(w, e, &token);
+    if (e->kind == EDGE_TOKEN && told(w, l, e, &token)) return;
     edge_give(w, l, e, channel);
     edge_take(w, l, e, channel);
 }
@@ -186,38 +242,6 @@ struct node loop_node(struct work *w, int var, struct val lo, struct val hi, int
                             .body = body->at,
                             .nbody = body->n};
     return (struct node){.kind = NODE_LOOP, .loop = l};
-}
-
-/* The issue of a node: its own, or that of hardware loops. */
-static struct issue_node *issue_of(const struct node *n) {
-    while (n->kind == NODE_LOOP && n->loop->kind == LOOP_HARDWARE) n = &n->loop->body[0];
-    return n->kind == NODE_ISSUE ? n->issue : NULL;
-}
-
-static struct signals *signals_of(struct node *n) {
-    struct issue_node *issue = issue_of(n);
-    if (issue) return &issue->signals;
-    switch (n->kind) {
-    case NODE_FALLBACK:
-        return &n->fallback->signals;
-    case NODE_SYNC:
-        return &n->sync.signals;
-    default:
-        return NULL;
-    }
-}
-
-static int queue_of(const struct work *w, const struct node *n) {
-    const struct issue_node *issue = issue_of(n);
-    if (issue) return w->m->instr[issue->instr].queue;
-    switch (n->kind) {
-    case NODE_FALLBACK:
-        return w->m->fallback[n->fallback->fallback].queue;
-    case NODE_SYNC:
-        return n->sync.queue;
-    default:
-        return -1;
-    }
 }
 
 static struct signal *joined(struct work *w, const struct signal *a, int na, const struct signal *b,

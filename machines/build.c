@@ -365,6 +365,7 @@ static void build_fallback(struct build *b, struct fallback *k, const struct fou
     k->copy = build_number(b, f->node, "copy", -1);
     k->turn = build_number(b, f->node, "turn", -1);
     k->gather = build_number(b, f->node, "gather", -1);
+    k->vector = build_number(b, f->node, "vector", -1);
     k->enter = build_number(b, f->node, "enter", 20);
     k->divide = build_number(b, f->node, "divide", 6);
     k->function = build_number(b, f->node, "function", 20);

@@ -220,6 +220,7 @@ struct fallback {                      /* the unit can execute any statement, el
     int *memory; int nmemories;        /* where operands may be; 0: the home memory */
     struct mexpr *latency, *interval;
     double copy, turn, gather;         /* cycles for an element of a plain copy: rows along one axis on both sides, along two, otherwise; -1: as interval */
+    double vector;                     /* and for four bytes of another statement whose innermost loop goes along rows */
     double enter;                      /* cycles to enter the loops of a copy */
     double divide, function;           /* intervals of a division or a root, and of a function of the library */
 };
@@ -297,13 +298,18 @@ bool system_word(const char *word, int *level, const char **file);
 int64_t system_value(const char *folder, const char *word);
 
 /* Cycles for an element that the fallback copies: rows along one axis on both sides, along two, or
- * in any other way; and for a point of a statement that is no copy. */
-enum copy_kind { COPY_ROWS, COPY_TURN, COPY_ANY, COPY_NONE };
+ * in any other way; and for a point of a statement that is no copy: four bytes of it in a vector,
+ * or one by one. */
+enum copy_kind { COPY_ROWS, COPY_TURN, COPY_ANY, COPY_VECTOR, COPY_NONE };
 /* Of a copy whose rows go along these axes on both sides; -1: along none. Of axes that share a
  * dimension of the source, as those of a window, all but the longest are written out value by
  * value, up to so many values. */
 enum { MAX_LISTED = 64, ROW_OF_WINDOW = 8 /* elements, where such an axis is no row */ };
 enum copy_kind copy_kind_of(const struct program *, const struct stmt *, int from, int to);
+/* Of another statement: does its innermost loop go along the rows of all that it touches? row: the axis along which the destination's
+ * rows go, then those of its reads; -1: none. */
+enum copy_kind loop_kind_of(const struct program *, const struct stmt *, const int *row);
+double loop_words(const struct program *, const struct stmt *); /* of four bytes, in its widest element; 1 at least */
 double fallback_cycles(const struct machine *, int fallback, enum copy_kind);
 
 int64_t machine_home_align(const struct machine *); /* of machine.home, once that is known */

@@ -289,12 +289,49 @@ enum copy_kind copy_kind_of(const struct program *p, const struct stmt *s, int f
     return from == to ? COPY_ROWS : COPY_TURN;
 }
 
+/* What the library computes for one element, and what needs the value of the turn before. */
+static bool one_by_one(const struct program *p, const struct stmt *s) {
+    static const uint64_t library = UINT64_C(1) << OP_EXP | UINT64_C(1) << OP_LOG |
+                                    UINT64_C(1) << OP_SIN | UINT64_C(1) << OP_COS |
+                                    UINT64_C(1) << OP_TANH | UINT64_C(1) << OP_ERF |
+                                    UINT64_C(1) << OP_ATAN | UINT64_C(1) << OP_POW |
+                                    UINT64_C(1) << OP_SIGMOID | UINT64_C(1) << OP_MOD;
+    bool found = false;
+    for (int o = 0; o < s->nops; o++) found |= library >> s->op[o].code & 1;
+    for (int a = 0; a < p->naxes; a++) found |= (s->axes >> a & 1) && p->axis[a].sequential;
+    for (int r = 0; r < s->nreads; r++)
+        found |= s->read[r].has_fill ||
+                 (s->combine != COMBINE_SET && s->read[r].buffer == s->dst.buffer);
+    return found;
+}
+
+double loop_words(const struct program *p, const struct stmt *s) {
+    size_t widest = type_size(p->buffer[s->dst.buffer].type);
+    for (int r = 0; r < s->nreads; r++) {
+        size_t size = type_size(p->buffer[s->read[r].buffer].type);
+        if (size > widest) widest = size;
+    }
+    return widest > 4 ? (double)widest / 4 : 1;
+}
+
+enum copy_kind loop_kind_of(const struct program *p, const struct stmt *s, const int *row) {
+    for (int a = 0; a < p->naxes && !one_by_one(p, s); a++) {
+        bool along = s->axes >> a & 1 && p->axis[a].extent > 1;
+        if (s->combine == COMBINE_SET) along &= row[0] == a;
+        for (int r = -1; r < s->nreads && along; r++)
+            along = row[r + 1] == a || !access_varies(p, r < 0 ? &s->dst : &s->read[r], a);
+        if (along) return COPY_VECTOR;
+    }
+    return COPY_NONE;
+}
+
 double fallback_cycles(const struct machine *m, int fallback, enum copy_kind kind) {
     const struct fallback *f = &m->fallback[fallback];
-    double cycles = kind == COPY_ROWS   ? f->copy
-                    : kind == COPY_TURN ? f->turn
-                    : kind == COPY_ANY  ? f->gather
-                                        : -1;
+    double cycles = kind == COPY_ROWS     ? f->copy
+                    : kind == COPY_TURN   ? f->turn
+                    : kind == COPY_ANY    ? f->gather
+                    : kind == COPY_VECTOR ? f->vector
+                                          : -1;
     if (cycles >= 0) return cycles;
     struct mexpr_env env = {.name = parameter, .user = (void *)(uintptr_t)m};
     return mexpr_eval(f->interval, &env, &cycles, NULL) ? cycles : 1;

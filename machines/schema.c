@@ -25,7 +25,7 @@ static const struct element {
     {"feature", "id", "cpuid capability target llvm permit", ""},
     {"prelude", "as", "", ""},
     {"fallback", "as queue memory",
-     "id latency interval copy turn gather enter divide function statement bring product cut home hidden", ""},
+     "id latency interval copy turn gather vector enter divide function statement bring product cut home hidden", ""},
     {"measure", "param from to", "with threads", ""},
     {"begin", "", "", "emit"},
     {"end", "", "", "emit"},

@@ -1,6 +1,8 @@
 /* What the fallback takes for an element: plain copies have intervals of their own, by how rows lie
  * on both sides (docs/machine-format.md). */
+#include "ir/memory.h"
 #include "scheduler/clock/clock_int.h"
+#include <stdlib.h>
 
 /* The dimension along which the elements of a home follow one another; -1: none. */
 static int row_dim(const struct engine *e, int buffer) {
@@ -34,6 +36,14 @@ double fallback_interval(const struct engine *e, int fallback, const struct stmt
     if (s->combine == COMBINE_SET && s->nops == 1 && s->op[0].code == OP_READ && !s->nwhere) {
         int a = row_axis(e, s, &s->read[s->op[0].read]), b = row_axis(e, s, &s->dst);
         kind = copy_kind_of(p, s, a, b);
+    } else {
+        int *row = memory_array((size_t)s->nreads + 1, sizeof *row);
+        for (int r = -1; r < s->nreads; r++)
+            row[r + 1] = row_axis(e, s, r < 0 ? &s->dst : &s->read[r]);
+        kind = loop_kind_of(p, s, row);
+        free(row);
+        if (kind == COPY_VECTOR)
+            return fallback_cycles(e->machine, fallback, kind) * loop_words(p, s);
     }
     return fallback_cycles(e->machine, fallback, kind);
 }

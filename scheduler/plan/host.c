@@ -1,5 +1,6 @@
 /* What the fallback's work costs: copies by how rows lie on both sides, other statements by the
  * point. */
+#include "ir/memory.h"
 #include "ir/number.h"
 #include "ir/pick.h"
 #include "scheduler/plan/rewrite.h"
@@ -8,6 +9,7 @@
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
+#include <stdlib.h>
 
 /* The axis along which consecutive elements of the buffer's home follow each other; -1: none. */
 static int row_axis(const struct work *w, const struct stmt *st, const struct access *acc) {
@@ -23,8 +25,14 @@ static int row_axis(const struct work *w, const struct stmt *st, const struct ac
 }
 
 static enum copy_kind kind_of(const struct work *w, const struct stmt *st) {
-    if (st->combine != COMBINE_SET || st->nops != 1 || st->op[0].code != OP_READ || st->nwhere)
-        return COPY_NONE;
+    if (st->combine != COMBINE_SET || st->nops != 1 || st->op[0].code != OP_READ || st->nwhere) {
+        int *row = memory_array((size_t)st->nreads + 1, sizeof *row);
+        for (int r = -1; r < st->nreads; r++)
+            row[r + 1] = row_axis(w, st, r < 0 ? &st->dst : &st->read[r]);
+        enum copy_kind kind = loop_kind_of(w->p, st, row);
+        free(row);
+        return kind;
+    }
     const struct access *from = &st->read[st->op[0].read];
     return copy_kind_of(w->p, st, row_axis(w, st, from), row_axis(w, st, &st->dst));
 }
@@ -131,12 +139,35 @@ static double host_share(const struct work *w, int stmt, struct loop *out) {
     return best;
 }
 
+/* Bytes of the buffer that the statement touches; of the average step, where its extent grows. */
+static double touched_bytes(const struct work *w, const struct stmt *st, const struct access *acc,
+                            double points) {
+    const struct buffer *b = &w->p->buffer[acc->buffer];
+    double box = 1, elements = 1;
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (!(st->axes >> a & 1)) continue;
+        box *= (double)w->p->axis[a].extent;
+        if (access_varies(w->p, acc, a)) elements *= (double)w->p->axis[a].extent;
+    }
+    return fmin(elements, (double)b->elements) * (double)type_size(b->type) * points / fmax(box, 1);
+}
+
+/* Of points in vectors, and of what they bring from far away. */
+static double vector_cycles(const struct work *w, const struct stmt *st, double points,
+                            double cycles) {
+    double back = touched_bytes(w, st, &st->dst, points), brought = back, exposed;
+    for (int r = 0; r < st->nreads; r++) brought += touched_bytes(w, st, &st->read[r], points);
+    return cycles * loop_words(w->p, st) +
+           stream_cycles(w, (struct passing){brought, back}, brought, &exposed);
+}
+
 static double host_alone(const struct work *w, int stmt) {
     const struct stmt *st = &w->p->stmt[stmt];
     double points = (double)stmt_looks_at(w->p, st, stmt_points(w->p, st)), exposed;
     enum copy_kind kind = kind_of(w, st);
     double cycles = points * fallback_cycles(w->m, w->fallback, kind);
     if (kind == COPY_ANY || kind == COPY_NONE) return cycles;
+    if (kind == COPY_VECTOR) return vector_cycles(w, st, points, cycles);
     double bytes = points * (double)type_size(w->p->buffer[st->dst.buffer].type);
     return cycles + stream_cycles(w, (struct passing){2 * bytes, bytes}, 2 * bytes, &exposed);
 }
@@ -180,7 +211,7 @@ bool host_cuts(const struct work *w, int stmt, int axis, int64_t tile) {
 double host_turns(const struct work *w, int stmt, double turns, bool cuts) {
     const struct stmt *st = &w->p->stmt[stmt];
     enum copy_kind kind = kind_of(w, st);
-    if (cuts && kind != COPY_NONE) kind = COPY_ANY;
+    if (cuts && kind != COPY_NONE && kind != COPY_VECTOR) kind = COPY_ANY;
     return (double)stmt_points(w->p, st) * fallback_cycles(w->m, w->fallback, kind) +
            turns * w->m->fallback[w->fallback].enter;
 }

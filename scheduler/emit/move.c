@@ -242,6 +242,10 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
     if (dim == ndims) return emit_box(t, out, r);
     int64_t b = g->block[dim];
     struct region part = *r;
+    if (r->n[dim].x && r->n[dim].min > 0 && r->n[dim].max <= b) { /* of one block */
+        part.partial[dim] = true;
+        return emit_parts(t, out, &part, dim + 1);
+    }
     if (r->n[dim].x) { /* not known: block by block */
         int var = new_var(w, "b");
         struct val end = val_add(a, r->lo[dim], r->n[dim]);

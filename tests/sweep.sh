@@ -22,7 +22,36 @@ check "somebody is not beaten" awk -F, '$6 == 1 { n++ } END { exit !(n >= 1) }' 
 check "the least cycles are in front" awk -F, 'NR > 1 && (min == "" || $2 + 0 < min) { min = $2 + 0; front = $6 } END { exit front != 1 }' "$work/s.csv"
 check "the picture" xmllint --noout "$work/s.svg"
 check "a point for each" test "$(grep -c '<circle' "$work/s.svg")" = 3
+# Where each point stands, from the rows: logarithmic from sixteen times the least value on; y up to the most cycles.
+cat >"$work/stand.awk" <<'END'
+NR > 1 { v[NR] = $1; c[NR] = $2; ok[NR] = $2 != ""; front[NR] = $6; if (NR == 2 || $1 + 0 < lo) lo = $1; if ($1 + 0 > hi) hi = $1; if ($2 + 0 > most) most = $2 }
+END {
+  if (most < 1) most = 1
+  for (i = 2; i <= NR; i++) if (ok[i]) {
+    far = hi >= 16 * lo ? log(v[i] / lo) / log(hi / lo) : hi > lo ? (v[i] - lo) / (hi - lo) : -1
+    printf "%.1f %.1f %d\n", far < 0 ? 340 : 80 + 520 * far, 340 - 290 * c[i] / most, front[i]
+  }
+}
+END
+stands() { # CSV SVG
+  awk -F, -f "$work/stand.awk" "$1" >"$work/rows"
+  sed -n 's/^<circle cx="\([0-9.-]*\)" cy="\([0-9.-]*\)" r="4" stroke="#[0-9a-f]*" fill="\(white\|#[0-9a-f]*\)"\/>/\1 \2 \3/p' "$2" | sed 's/white$/0/; s/#[0-9a-f]*$/1/' >"$work/circles"
+  sed -n 's/^<polyline fill="none" stroke="#[0-9a-f]*" points="\(.*\)"\/>/\1/p' "$2" | tr ' ' '\n' | tr ',' ' ' | sed '/^$/d' >"$work/line"
+  [ -s "$work/rows" ] && diff "$work/rows" "$work/circles" && diff <(cut -d' ' -f1,2 "$work/rows") "$work/line"
+}
+check "where points stand" stands "$work/s.csv" "$work/s.svg"
+for set in SPAD=16K SPAD=16K,32K,40K SPAD=16K..256K SPAD=16K,24K,255K SPAD=8K,16K,1M,512K RATE=4..64 RATE=64,5,4,32; do
+  machine=edge16 && [ ${set%=*} = RATE ] && machine=vdla
+  check "a sweep over $set" "$isamap" sweep "$work/g.isam" -m machines/$machine.xml --set $set -o "$work/w.csv"
+  check "where points of $set stand" stands "$work/w.csv" "$work/w.svg"
+done
+check "two parameters" "$isamap" sweep "$work/g.isam" -m machines/vdla.xml --set RATE=4,64 --set LAT=10,100,1000 -o "$work/two.csv"
+check "a row for each pair" test "$(tail -n +2 "$work/two.csv" | cut -d, -f1,2 | tr '\n' ' ')" = '4,10 4,100 4,1000 64,10 64,100 64,1000 '
+check "a line for each choice of the second" test "$(grep -c '<polyline' "$work/two.svg")" = 3
+check "their names" test "$(grep -o 'LAT=[0-9]*' "$work/two.svg" | tr '\n' ' ')" = 'LAT=10 LAT=100 LAT=1000 '
+check "a longer latency takes more cycles" awk -F, 'NR > 1 { if (NR % 3 != 2 && $3 + 0 < last) bad = 1; last = $3 + 0 } END { exit bad || NR != 7 }' "$work/two.csv"
 check "a value out of range" "$isamap" sweep "$work/g.isam" -m machines/edge16.xml --set SPAD=1,16K -o "$work/e.csv"
+check "where the others stand" stands "$work/e.csv" "$work/e.svg"
 check "its reason" grep -q "^1,,,,,0,\"parameter 'SPAD' is 1, expected a value in its range" "$work/e.csv"
 check "no parameter" bash -c "! $isamap sweep $work/g.isam -m machines/edge16.xml"
 check "no range" bash -c "! $isamap sweep $work/g.isam -m machines/edge16.xml --set SPAD=64K..16K"

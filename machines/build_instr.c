@@ -255,6 +255,16 @@ static void build_loop(struct build *b, struct hwloop *l, const struct node *n) 
                   entry ? "an entry but no table" : "a table but no entry");
 }
 
+static void add_rule(struct instr *x, struct mexpr *rule) {
+    struct mexpr *every;
+    int operand;
+    bool words;
+    x->require[x->nrequires++] = rule;
+    if (!require_every(x, rule, &operand, &every, &words)) return;
+    x->operand[operand].every = every;
+    x->operand[operand].words = words;
+}
+
 static void build_details(struct build *b, struct instr *x, const struct node *n) {
     size_t most = (size_t)n->nchildren;
     x->require = arena_array(b->arena, most, sizeof *x->require);
@@ -264,7 +274,7 @@ static void build_details(struct build *b, struct instr *x, const struct node *n
         const struct node *c = n->child[i];
         if (!strcmp(c->tag, "require")) {
             struct mexpr *e = build_expr(b, c, "test", NULL);
-            if (e) x->require[x->nrequires++] = e;
+            if (e) add_rule(x, e);
         } else if (!strcmp(c->tag, "need")) {
             struct need *d = &x->need[x->nneeds];
             d->state = build_ref(b, c, "state", KIND_STATE);

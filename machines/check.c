@@ -74,7 +74,14 @@ static void check_expressions(const struct machine *m, const struct instr *x, st
     check_scope(m, x, x->interval, "interval", d);
     check_scope(m, x, x->overhead, "overhead", d);
     check_scope(m, x, x->energy, "energy", d);
-    for (int i = 0; i < x->nrequires; i++) check_scope(m, x, x->require[i], "require", d);
+    for (int i = 0; i < x->nrequires; i++) {
+        check_scope(m, x, x->require[i], "require", d);
+        if (require_unplanned(x, x->require[i]))
+            check_error(d, (struct place_in_file){x->at.file, x->require[i]->line},
+                        "the rule '%s' of '%s' says where operands lie, expected f(A) != f(B), "
+                        "word(A) %% N == 0 or addr(A) %% N == 0: places are planned by these alone",
+                        x->require[i]->text, x->id);
+    }
     for (int i = 0; i < x->nneeds; i++)
         for (int k = 0; k < x->need[i].nvalues; k++)
             check_scope(m, x, x->need[i].value[k], "need", d);

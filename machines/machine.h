@@ -166,6 +166,7 @@ struct operand {
     int *memory; int nmemories;        /* any of; MEMORY_IMM; a move's come from from/to */
     struct operand_layout *layout; int nlayouts;  /* at least one */
     struct mexpr *align;               /* bytes; NULL: the memory's */
+    struct mexpr *every; bool words;   /* a rule's: it begins at a multiple of so many bytes, or words of its memory; NULL */
     const char *accumulate;            /* flag name: 1 as written, 0 overwrites; or NULL */
     int also;                          /* memory; -1 */
     int ahead;                         /* index in instr.ranged: the size says how many bytes behind what is read its cache is asked for; -1 */
@@ -332,6 +333,10 @@ bool machine_queue_is_host(const struct machine *, int queue);
 /* Is the rule that of two operands apart, `bank(A) != bank(B)` (or word, or addr)? It holds where they are in different memories.
  * `function`: which; a, b: the operands. */
 bool require_apart(const struct instr *, const struct mexpr *rule, const char **function, int *a, int *b);
+/* word(A) % N == 0, addr(A) % N == 0 */
+bool require_every(const struct instr *, const struct mexpr *rule, int *operand, struct mexpr **every, bool *words);
+/* It speaks of where operands lie in another way, which nobody plans: not f(A) != f(B), f(A) == f(A) or f(A) % N == 0. */
+bool require_unplanned(const struct instr *, const struct mexpr *rule);
 /* A token between several queues, no object in memory, is one for each pair of them: channel c of the pair is channel
  * c * sync_pairs + sync_pair. Of other syncs there is one pair. */
 int sync_pairs(const struct sync *);

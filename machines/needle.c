@@ -32,6 +32,52 @@ static void from_least(int64_t *lo, int64_t *hi, int64_t *step, int64_t *size) {
     }
 }
 
+/* Elements of the operand from one step of the axis to the next; 0: none, or they are not the same
+ * everywhere. */
+static int64_t apart_by(const struct needle *n, int operand, int x) {
+    const struct operand *o = &n->in->operand[operand];
+    const struct access *a = needle_access(n, operand);
+    if (!a || o->nlayouts != 1 || o->layout[0].map || o->layout[0].stride) return 0;
+    int64_t by = 0, stride = 1;
+    for (int d = n->bound->buffer[a->buffer].ndims - 1; d >= 0; d--) {
+        by += access_coef(n->bound, a, d, x) * stride;
+        stride *= n->bound->buffer[a->buffer].extent[d];
+    }
+    return by;
+}
+
+/* Tiles begin where operands may: of the axis as many steps as lead from one such place to another.
+ */
+static void to_alignment(struct needle *n, const struct machine *m, int x) {
+    for (int i = 0; i < n->in->noperands && n->ranged[x] >= 0; i++) {
+        const struct operand *o = &n->in->operand[i];
+        int64_t by = apart_by(n, i, x) * (int64_t)type_size(o->type);
+        if (by <= 0 || (!o->align && !o->every) || o->nmemories != 1 || o->memory[0] < 0 ||
+            o->memory[0] == m->home)
+            continue;
+        int64_t align = operand_align(m, o, o->memory[0], n->bound), step = n->step[x],
+                *size = &n->size[n->ranged[x]];
+        while (step <= *size && step * by % align) step += n->step[x];
+        if (step == n->step[x] || step > *size) continue;
+        n->lo[x] = n->step[x] = n->fine[x] = step;
+        n->hi[x] = n->hi[x] / step * step;
+        *size = *size / step * step;
+    }
+}
+
+static bool align_axes(struct needle *n, const struct machine *m, struct diags *diags) {
+    bool shorter = false;
+    for (int x = 0; x < n->nx && !n->in->is_move; x++) {
+        int64_t step = n->step[x];
+        to_alignment(n, m, x);
+        shorter |= n->step[x] != step;
+    }
+    if (!shorter) return true;
+    program_free(n->bound);
+    n->bound = instr_bind(m, n->in, n->size, diags);
+    return n->bound != NULL;
+}
+
 struct needle *needle_make(struct arena *arena, const struct machine *m, int instr,
                            struct diags *diags) {
     static const int64_t none[MAX_SIZES];
@@ -79,7 +125,7 @@ struct needle *needle_fixed(struct arena *arena, const struct machine *m, int in
                 n->fine[x] = fine[i];
             }
     }
-    return n;
+    return align_axes(n, m, diags) ? n : NULL;
 }
 
 int64_t needle_unit(const struct needle *n, int x) {

@@ -54,12 +54,55 @@ static bool asks_place(const struct instr *in, const struct mexpr *e, const char
     return false;
 }
 
+static bool asks_places(const struct instr *in, const struct mexpr *e) {
+    const char *function;
+    int operand;
+    if (asks_place(in, e, &function, &operand)) return true;
+    for (int i = 0; i < e->nargs; i++)
+        if (asks_places(in, e->arg[i])) return true;
+    return false;
+}
+
 bool require_apart(const struct instr *in, const struct mexpr *rule, const char **function, int *a,
                    int *b) {
     const char *other;
     return rule->kind == MEXPR_OP && !strcmp(rule->op, "!=") && rule->nargs == 2 &&
            asks_place(in, rule->arg[0], function, a) && asks_place(in, rule->arg[1], &other, b) &&
            !strcmp(*function, other);
+}
+
+bool require_every(const struct instr *in, const struct mexpr *rule, int *operand,
+                   struct mexpr **every, bool *words) {
+    double zero;
+    const char *function;
+    if (rule->kind != MEXPR_OP || strcmp(rule->op, "==") || rule->nargs != 2 ||
+        !mexpr_constant(rule->arg[1], &zero) || zero != 0)
+        return false;
+    const struct mexpr *rest = rule->arg[0];
+    if (rest->kind != MEXPR_OP || strcmp(rest->op, "%") || rest->nargs != 2 ||
+        !asks_place(in, rest->arg[0], &function, operand) || !strcmp(function, "bank"))
+        return false;
+    *every = rest->arg[1];
+    *words = !strcmp(function, "word");
+    return !asks_places(in, rest->arg[1]);
+}
+
+/* Always true. */
+static bool same_place(const struct instr *in, const struct mexpr *rule) {
+    const char *f, *g;
+    int a, b;
+    return rule->kind == MEXPR_OP && !strcmp(rule->op, "==") && rule->nargs == 2 &&
+           asks_place(in, rule->arg[0], &f, &a) && asks_place(in, rule->arg[1], &g, &b) &&
+           !strcmp(f, g) && a == b;
+}
+
+bool require_unplanned(const struct instr *in, const struct mexpr *rule) {
+    const char *function;
+    struct mexpr *every;
+    int a, b;
+    bool words;
+    return asks_places(in, rule) && !require_apart(in, rule, &function, &a, &b) &&
+           !require_every(in, rule, &a, &every, &words) && !same_place(in, rule);
 }
 
 int sync_pairs(const struct sync *s) {

@@ -1,4 +1,5 @@
 /* What instructions and configures cost at given sizes, and what alignment operands ask for. */
+#include "ir/number.h"
 #include "machines/machine.h"
 #include <string.h>
 
@@ -56,8 +57,11 @@ int64_t operand_align(const struct machine *m, const struct operand *o, int memo
                       const struct program *bound) {
     struct bindings_at names = {m, bound, NULL, NULL};
     struct mexpr_env env = {.name = look_up, .user = &names};
+    const struct memory *y = &m->memory[memory];
     double v;
-    if (o->align && mexpr_eval(o->align, &env, &v, NULL) && v >= 1) return (int64_t)v;
-    int64_t align = m->memory[memory].align;
-    return align > 0 ? align : 1;
+    int64_t align = y->align > 0 ? y->align : 1;
+    if (o->align && mexpr_eval(o->align, &env, &v, NULL) && v >= 1) align = (int64_t)v;
+    if (o->every && mexpr_eval(o->every, &env, &v, NULL) && v >= 1 && v < INT32_MAX)
+        align = least_multiple(align, (int64_t)v * (o->words && y->word > 0 ? y->word : 1));
+    return align;
 }

@@ -45,13 +45,15 @@ static bool tail_is_padding(const struct work *w, const struct task *t, int x) {
            0;
 }
 
-/* Of so many elements, as far as the next tile that may begin. */
-static int64_t tile_words(const struct work *w, const struct opnd *o, int64_t elements,
-                          int64_t size) {
+/* Of so many elements, as far as the next tile that may begin: for the task's instruction, or NULL
+ * for moves. */
+static int64_t tile_words(const struct work *w, const struct task *t, const struct opnd *o,
+                          int64_t elements, int64_t size) {
     if (o->where != IN_LOCAL) return elements;
     const struct memory *m = &w->m->memory[o->memory];
     int64_t word = o->decl->align ? m->word : m->align;
-    if (word < 1) word = 1;
+    word = word < 1 ? 1 : word;
+    if (t) word = least_multiple(word, operand_align(w->m, o->decl, o->memory, t->needle->bound));
     int64_t bytes = round_up(elements * size, word);
     return bytes % size ? elements : bytes / size;
 }
@@ -157,7 +159,7 @@ static int row_digit(const struct work *w, const struct task *t, const struct op
         if (f->digit[i].x == last->x && !goes_on_in_rows(w, t, o, last)) return -1;
         span += (f->digit[i].extent - 1) * f->digit[i].stride;
     }
-    return last->stride == tile_words(w, o, span, size) ? n - 1 : -1;
+    return last->stride == tile_words(w, t, o, span, size) ? n - 1 : -1;
 }
 
 /* Axes of fixed extents reach past no end. */
@@ -187,7 +189,7 @@ static uint64_t window_digits(const struct work *w, const struct task *t, const 
         for (int k = 0; k < f->n; k++)
             if (f->digit[k].free_stride < 0 && f->digit[k].stride < stride)
                 below += (f->digit[k].extent - 1) * f->digit[k].stride;
-        if (stride == tile_words(w, o, below, size)) tile = stride, span = below;
+        if (stride == tile_words(w, t, o, below, size)) tile = stride, span = below;
     }
     int found = -1;
     for (int i = 0; i < f->n && tile; i++) {
@@ -394,8 +396,8 @@ static void blocks_of_quantum(const struct work *w, const struct task *t, const 
         access_coef(w->p, acc, c->dim, w->p->naxes) % o->quantum)
         return;
     access_range(w->p, &w->p->stmt[t->stmt], acc, c->dim, &lo, &hi);
-    int64_t size = (int64_t)type_size(o->decl->type), tile = tile_words(w, o, o->quantum, size);
-    if (tile_words(w, o, 1, size) > 1) return; /* a needle may not begin anywhere there */
+    int64_t size = (int64_t)type_size(o->decl->type), tile = tile_words(w, t, o, o->quantum, size);
+    if (tile_words(w, t, o, 1, size) > 1) return; /* a needle may not begin anywhere there */
     if (lo < 0 || hi >= w->p->buffer[acc->buffer].extent[c->dim] || tile != o->quantum) return;
     int dim = c->dim;
     c->div = g->block[dim] = o->quantum;
@@ -540,7 +542,7 @@ static bool make(struct work *w, const struct task *t, struct opnd *o, int64_t s
         return false;
     g->ninner = g->n;
     g->span = span;
-    g->tile = tile_words(w, o, span, size);
+    g->tile = tile_words(w, t, o, span, size);
     if (r.digits) {
         g->row = g->n;
         g->at[g->n++] = (struct coord){r.dim, r.block, 0, false};
@@ -584,5 +586,5 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
 }
 
 void geom_tile(const struct work *w, struct opnd *o) {
-    o->geom.tile = tile_words(w, o, o->geom.span, (int64_t)type_size(o->decl->type));
+    o->geom.tile = tile_words(w, NULL, o, o->geom.span, (int64_t)type_size(o->decl->type));
 }

@@ -42,7 +42,10 @@ static bool core_depth(struct emitter *e, struct nodes *out, int d) {
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL && p->hold[i].depth == d &&
             !result_start(e, out, i, d))
             return false;
-    if (!fills_open(e, out, d) || !core_body(e, out, d)) return false;
+    if (!fills_open(e, out, d)) return false;
+    if (e->inside && d == e->root) nest_credits(e, out, true);
+    if (!core_body(e, out, d)) return false;
+    if (e->inside && d == e->root) nest_credits(e, out, false);
     fills_close(e, out, d);
     for (int i = 0; i < e->t->nops; i++)
         if (e->t->op[i].writes &&
@@ -54,7 +57,7 @@ static bool core_depth(struct emitter *e, struct nodes *out, int d) {
 }
 
 bool nest_turn(struct emitter *e, struct nodes *out) {
-    bool here = e->root == e->nest->nprefix;
+    bool here = e->root == e->nest->nprefix && !e->inside;
     if (here) nest_credits(e, out, true);
     if (!(e->t ? core_depth(e, out, e->nest->nprefix) : grain_loops(e, out, 0))) return false;
     if (here) nest_credits(e, out, false);

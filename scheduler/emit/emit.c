@@ -226,6 +226,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
     rewind_registers(w, base, at);
     place_chain(e, at);
     tokens_share(e);
+    results_root(e);
     flows_find(e);
     if (!places_fit(e, at, top)) return false;
     if (e->unmoved)

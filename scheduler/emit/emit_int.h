@@ -91,6 +91,7 @@ struct emitter {
     bool *shared;    /* [nsyncs]: credits that it carries could be taken for other tokens */
     bool drained;    /* the core's own result goes home */
     int root; /* depth outside of which results have their credits */
+    bool inside; /* they have them behind the fills of that depth, whose tokens are the same */
     int parts_depth; /* loops around the pieces in which copies are filled; -1: they are filled whole */
     struct val from_lo[MAX_OPERANDS][MAX_AXES], /* what of each axis a copy covers, then */
         from_size[MAX_OPERANDS][MAX_AXES];
@@ -182,6 +183,8 @@ void tokens_share(struct emitter *);
 bool ways_same_tokens(const struct emitter *); /* fills, and a result that the core's queue takes on itself, share tokens */
 bool way_in_step(const struct emitter *, const struct way_out *, int k); /* slots of its k-th memory are not lent */
 bool in_step(const struct emitter *, const struct edge *back);
+/* Results that share tokens with fills have credits between two of them, where fills are rarer. */
+void results_root(struct emitter *);
 
 /* move.c: nodes that fill (or drain) `part` of a hold, from (to) the outer copy on the operand's route, which holds its
  * padding too, or home (outer NULL). Reports and returns false when no move fits after all. */

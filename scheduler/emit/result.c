@@ -21,6 +21,7 @@ static struct edge credit_edge(const struct emitter *e) {
 
 static bool lends(const struct emitter *e) {
     struct edge back = credit_edge(e);
+    if (e->inside) return e->store >= 0;
     return e->store >= 0 && (e->load_ahead || !same_tokens(e)) && !in_step(e, &back);
 }
 

@@ -74,6 +74,7 @@ bool ways_same_tokens(const struct emitter *e) {
 
 bool way_in_step(const struct emitter *e, const struct way_out *way, int k) {
     struct edge back = link_back(e, way_link(way, k));
+    if (e->inside) return false;
     return in_step(e, &back) || way_same_tokens(e, way, k);
 }
 
@@ -166,4 +167,27 @@ void tokens_share(struct emitter *e) {
 
 bool in_step(const struct emitter *e, const struct edge *back) {
     return back->kind == EDGE_TOKEN && e->shared[back->sync];
+}
+
+/* Does the link give or take by the tokens of the other? */
+static bool shares(const struct emitter *e, struct link a, struct link b) {
+    struct edge give = link_there(e, a), back = link_back(e, a), to = link_there(e, b),
+                from = link_back(e, b);
+    return back.kind == EDGE_TOKEN && to.kind == EDGE_TOKEN &&
+           (to.sync == back.sync || from.sync == give.sync);
+}
+
+void results_root(struct emitter *e) {
+    int deepest = -1;
+    if (!e->drained || e->load >= 0 || e->out[0].n > 1) return;
+    struct link out = e->out[0].n ? way_link(&e->out[0], 0) : result_link(e);
+    for (int i = 0; i < e->nfills && out.to >= 0; i++) {
+        const struct filling *f = &e->fill[i];
+        if (f->queue < 0 || !shares(e, out, fill_link(f))) continue;
+        if (f->hold->spread || f->hold->ahead) return;
+        if (f->hold->depth > deepest) deepest = f->hold->depth;
+    }
+    if (deepest < 0 || !results_lend(e->w, e->nest, &e->nest->plan, deepest)) return;
+    e->inside = true;
+    e->root = deepest;
 }

@@ -138,3 +138,12 @@ double pipe_step(const struct flow *f, double step, double load, double begin) {
     }
     return fmax(0, period - step);
 }
+
+bool results_lend(const struct work *w, const struct nest *n, const struct plan *p, int depth) {
+    const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
+    if (!t || n->nchain || n->group || n->nprefix || n->nfeeds || p->parts > 0) return false;
+    int result = 0;
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].writes && t->op[i].where == IN_LOCAL) result = p->hold[i].depth;
+    return depth < result && plan_trips(w, p, result) > plan_trips(w, p, depth);
+}

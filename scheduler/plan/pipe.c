@@ -505,28 +505,39 @@ static bool same_sync(const struct edge *a, const struct edge *b) {
     return a->kind == EDGE_TOKEN && b->kind == EDGE_TOKEN && a->sync == b->sync;
 }
 
+static bool shares_tokens(const struct pricing *c, const struct stream *f, int exec, int store) {
+    struct edge give = edge_of_queue(c->w->edges, exec, store),
+                back = edge_of_queue(c->w->edges, store, exec),
+                to = edge_of_queue(c->w->edges, f->queue, exec),
+                from = edge_of_queue(c->w->edges, exec, f->queue);
+    return same_sync(&to, &back) || same_sync(&from, &give);
+}
+
 /* Fills whose tokens those of results could be taken for end with each result: then the store is
- * waited for, and the next result's fills come only behind it. */
+ * waited for, and the next result's fills come only behind it. Where results lend their slots
+ * between two fills, only the last one before a fill is waited for. */
 static double results_apart(const struct pricing *c, const struct task *core) {
     int exec = core->needle->in->queue;
     const struct stream *d = c->leaves.trips > 0 ? &c->leaves : &c->drain; /* moved on by `exec` */
     double fill = 0, latency = 0;
-    bool apart = false;
+    int deepest = -1;
     if (d->trips <= 1 || d->queue == exec) return 0;
-    struct edge give = edge_of_queue(c->w->edges, exec, d->queue),
-                back = edge_of_queue(c->w->edges, d->queue, exec);
     for (int i = 0; i < c->nfills; i++) {
         const struct stream *f = &c->fill[i];
-        if (f->user != exec) continue;
-        struct edge to = edge_of_queue(c->w->edges, f->queue, exec),
-                    from = edge_of_queue(c->w->edges, exec, f->queue);
-        if (!same_sync(&to, &back) && !same_sync(&from, &give)) continue;
-        apart = true;
-        if (f->trips * f->often < d->trips) continue;
+        if (f->user != exec || !shares_tokens(c, f, exec, d->queue)) continue;
+        if (f->depth > deepest) deepest = f->depth;
+    }
+    if (deepest < 0) return 0;
+    bool lend = results_lend(c->w, c->nest, c->plan, deepest);
+    double times = lend ? plan_trips(c->w, c->plan, deepest) : d->trips;
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        if (f->user != exec || !shares_tokens(c, f, exec, d->queue) || f->trips * f->often < times)
+            continue;
         fill += f->cycles;
         latency = fmax(latency, f->latency);
     }
-    return apart ? (d->trips - 1) * (d->cycles + d->latency + fill + latency) : 0;
+    return (times - 1) * (d->cycles + d->latency + fill + latency);
 }
 
 double pipe_waits(struct pricing *c, const struct task *core) {

@@ -102,6 +102,9 @@ int plan_plain(const struct work *, const struct nest *, const struct plan *, in
 double table_entries(const struct work *, const struct nest *, const struct plan *);
 
 /* flow.c */
+/* Fills and results that tell by the same tokens: do results keep their credits between two of these fills, the deepest of which
+ * stand at this depth, whole? */
+bool results_lend(const struct work *, const struct nest *, const struct plan *, int depth);
 /* Fewest iterations of the loops between two depths (SCHEDULING §5.2). */
 double plan_least_inner(const struct work *, const struct plan *, int from, int to);
 

@@ -69,6 +69,29 @@ static void check_scope(const struct machine *m, const struct instr *x, const st
     if (e) scope_check(&s, e, x->at.file, e->line, what, d);
 }
 
+static bool is_no_distance(void *instr, const struct mexpr *leaf) {
+    const struct instr *x = instr;
+    for (int i = 0; i < x->nstride_names && leaf->kind == MEXPR_NAME; i++)
+        if (!strcmp(x->stride_name[i], leaf->name)) return false;
+    return true;
+}
+
+/* Rules by which nobody plans. */
+static void check_rule(const struct instr *x, const struct mexpr *rule, struct diags *d) {
+    struct place_in_file at = {x->at.file, rule->line};
+    if (require_unplanned(x, rule))
+        check_error(d, at,
+                    "the rule '%s' of '%s' says where operands lie, expected f(A) != f(B), "
+                    "word(A) %% N == 0 or addr(A) %% N == 0: places are planned by these alone",
+                    rule->text, x->id);
+    else if (!x->is_move && !mexpr_names(rule, is_no_distance, (void *)(uintptr_t)x))
+        check_error(
+            d, at,
+            "the rule '%s' of '%s' speaks of a distance that the schedule chooses, expected "
+            "sizes and parameters; 'align' of an operand says where rows may begin",
+            rule->text, x->id);
+}
+
 static void check_expressions(const struct machine *m, const struct instr *x, struct diags *d) {
     check_scope(m, x, x->latency, "latency", d);
     check_scope(m, x, x->interval, "interval", d);
@@ -76,12 +99,11 @@ static void check_expressions(const struct machine *m, const struct instr *x, st
     check_scope(m, x, x->energy, "energy", d);
     for (int i = 0; i < x->nrequires; i++) {
         check_scope(m, x, x->require[i], "require", d);
-        if (require_unplanned(x, x->require[i]))
-            check_error(d, (struct place_in_file){x->at.file, x->require[i]->line},
-                        "the rule '%s' of '%s' says where operands lie, expected f(A) != f(B), "
-                        "word(A) %% N == 0 or addr(A) %% N == 0: places are planned by these alone",
-                        x->require[i]->text, x->id);
+        check_rule(x, x->require[i], d);
     }
+    if (x->nrequires && !x->is_move && !instr_has_sizes(m, x))
+        check_error(d, (struct place_in_file){x->at.file, x->require[0]->line},
+                    "the rules of '%s' allow none of its sizes, expected some", x->id);
     for (int i = 0; i < x->nneeds; i++)
         for (int k = 0; k < x->need[i].nvalues; k++)
             check_scope(m, x, x->need[i].value[k], "need", d);

@@ -393,6 +393,8 @@ int64_t operand_align(const struct machine *, const struct operand *, int memory
 /* The semantics with its sizes bound, e.g. M = 16. `size` has one value for each of instr.ranged. Cached results are the caller's
  * business. NULL after reporting. */
 struct program *instr_bind(const struct machine *, const struct instr *, const int64_t *size, struct diags *);
+/* Do its rules leave a legal value of each size? */
+bool instr_has_sizes(const struct machine *, const struct instr *);
 /* A state with an object for each value, made from run-time addresses (`base`): by the host, before it launches. Schedules say nothing of it. */
 bool state_from_addresses(const struct machine *, int state);
 /* The legal values of ranged[i]: lo..hi step; hi -1: unbounded. False: depends on other sizes. */

@@ -19,17 +19,106 @@ static void find_banks(struct needle *nd) {
     }
 }
 
-/* Tiles are any number of steps, so the least size must be one step: of the legal sizes its
- * multiples, or one alone. `size` is the one at which the needle is bound. */
-static void from_least(int64_t *lo, int64_t *hi, int64_t *step, int64_t *size) {
-    if (*lo > 0 && *lo % *step == 0) {
-        *step = *lo;
-        *hi = *hi / *lo * *lo;
-        *size = *size / *lo * *lo;
-    } else {
-        *size = *lo + (*size - *lo) / *step * *step;
-        *lo = *step = *hi = *size;
+/* ---- sizes ---- */
+
+enum { MOST_RULED = 1 << 16 }; /* steps of a size that rules speak of are tried one by one */
+
+/* Those of an instruction, of which rules may say what is legal. */
+struct ranges {
+    const struct machine *m;
+    const struct instr *in;
+    int64_t lo[MAX_SIZES], hi[MAX_SIZES], step[MAX_SIZES], fine[MAX_SIZES], at[MAX_SIZES];
+};
+
+static bool size_or_param(void *user, const char *name, const char *field, double *out) {
+    const struct ranges *s = user;
+    for (int i = 0; i < s->in->nranged && !field; i++)
+        if (!strcmp(s->in->semantics->param[s->in->ranged[i]].name, name))
+            return *out = (double)s->at[i], true;
+    for (int i = 0; i < s->m->nparams && !field; i++)
+        if (!strcmp(s->m->param[i].name, name)) return *out = (double)s->m->param[i].value, true;
+    return false;
+}
+
+/* The rules that speak of nothing but sizes. */
+static bool rules_hold(struct ranges *s) {
+    struct mexpr_env env = {.name = size_or_param, .user = s};
+    double x;
+    for (int k = 0; k < s->in->nrequires; k++)
+        if (mexpr_eval(s->in->require[k], &env, &x, NULL) && x == 0) return false;
+    return true;
+}
+
+/* Whatever the other sizes are, as far as their ends tell. */
+static bool size_is_legal(const struct ranges *s, int i, int64_t size) {
+    struct ranges now = *s;
+    bool holds = (size - s->lo[i]) % s->step[i] == 0;
+    for (int high = 0; high < 2 && holds && s->in->nrequires; high++) {
+        memcpy(now.at, high ? s->hi : s->lo, sizeof now.at);
+        now.at[i] = size;
+        holds = rules_hold(&now);
     }
+    return holds;
+}
+
+/* Tiles are any number of steps, so the least size must be one step: of the legal sizes the
+ * multiples of the least one that lead to half of the largest at least. */
+static bool from_least(struct ranges *s, int i) {
+    int64_t most = 0, high = s->hi[i] < MOST_RULED ? s->hi[i] : MOST_RULED;
+    for (int64_t v = high; v >= s->lo[i] && v > 0 && !most; v--)
+        if (size_is_legal(s, i, v)) most = v;
+    for (int64_t least = s->lo[i] > 0 ? s->lo[i] : 1; least <= most; least++) {
+        int64_t last = 0;
+        while (last + least <= most && size_is_legal(s, i, last + least)) last += least;
+        if (2 * last < most) continue;
+        s->lo[i] = s->step[i] = s->fine[i] = least;
+        s->hi[i] = last;
+        return true;
+    }
+    return false;
+}
+
+static bool is_not(void *name, const struct mexpr *leaf) {
+    return leaf->kind != MEXPR_NAME || strcmp(leaf->name, name) != 0;
+}
+
+static bool is_ruled(const struct instr *in, int i) {
+    const char *name = in->semantics->param[in->ranged[i]].name;
+    for (int k = 0; k < in->nrequires; k++)
+        if (!mexpr_names(in->require[k], is_not, (void *)(uintptr_t)name)) return true;
+    return false;
+}
+
+/* `size`: those at which it is bound, the largest or some where there is none. False: none is
+ * legal. */
+static bool sizes_find(struct ranges *s, const int64_t *fixed, int64_t *size) {
+    bool bounded[MAX_SIZES];
+    for (int i = 0; i < s->in->nranged; i++) {
+        int64_t *lo = &s->lo[i], *hi = &s->hi[i], *step = &s->step[i];
+        if (!instr_size_range(s->m, s->in, i, lo, hi, step)) return false;
+        if (*step < 1) *step = 1;
+        bounded[i] = *hi >= 0;
+        if (*hi < 0) *hi = INT64_C(1) << 31;
+        if (*hi > *lo) *hi = *lo + (*hi - *lo) / *step * *step;
+        s->fine[i] = *step;
+        if (fixed[i]) *lo = *hi = fixed[i];
+    }
+    for (int i = 0; i < s->in->nranged; i++) {
+        bool from_step = s->lo[i] == s->step[i] || (!s->lo[i] && s->step[i] == 1);
+        bool any = from_step && !is_ruled(s->in, i);
+        if (!any && !fixed[i] && !s->in->is_move && !from_least(s, i)) return false;
+        int64_t some = s->lo[i] > 0 ? UNBOUNDED_SAMPLE / s->lo[i] * s->lo[i] : UNBOUNDED_SAMPLE;
+        size[i] = s->hi[i] > 1 << 20 ? 1 << 20 : s->hi[i];
+        if (!bounded[i] && !fixed[i]) size[i] = some > s->lo[i] ? some : s->lo[i];
+    }
+    return true;
+}
+
+bool instr_has_sizes(const struct machine *m, const struct instr *in) {
+    static const int64_t none[MAX_SIZES];
+    struct ranges s = {.m = m, .in = in};
+    int64_t size[MAX_SIZES];
+    return in->nranged > MAX_SIZES || sizes_find(&s, none, size);
 }
 
 /* Elements of the operand from one step of the axis to the next; 0: none, or they are not the same
@@ -87,19 +176,9 @@ struct needle *needle_make(struct arena *arena, const struct machine *m, int ins
 struct needle *needle_fixed(struct arena *arena, const struct machine *m, int instr,
                             const int64_t *fixed, struct diags *diags) {
     const struct instr *in = &m->instr[instr];
-    int64_t lo[MAX_SIZES], hi[MAX_SIZES], step[MAX_SIZES], fine[MAX_SIZES], size[MAX_SIZES];
-    if (in->nranged > MAX_SIZES) return NULL;
-    for (int i = 0; i < in->nranged; i++) {
-        if (!instr_size_range(m, in, i, &lo[i], &hi[i], &step[i])) return NULL;
-        if (step[i] < 1) step[i] = 1;
-        if (hi[i] > lo[i]) hi[i] = lo[i] + (hi[i] - lo[i]) / step[i] * step[i];
-        size[i] = hi[i] < 0 ? (lo[i] > UNBOUNDED_SAMPLE ? lo[i] : UNBOUNDED_SAMPLE) : hi[i];
-        if (hi[i] > 1 << 20) size[i] = 1 << 20;
-        if (hi[i] < 0) hi[i] = INT64_C(1) << 31;
-        fine[i] = step[i];
-        if (!in->is_move && lo[i] != step[i]) from_least(&lo[i], &hi[i], &step[i], &size[i]);
-        if (fixed[i]) size[i] = fixed[i];
-    }
+    struct ranges s = {.m = m, .in = in};
+    int64_t size[MAX_SIZES];
+    if (in->nranged > MAX_SIZES || !sizes_find(&s, fixed, size)) return NULL;
     struct needle *n = arena_alloc(arena, sizeof *n);
     n->in = in;
     n->instr = instr;
@@ -119,10 +198,10 @@ struct needle *needle_fixed(struct arena *arena, const struct machine *m, int in
         for (int i = 0; i < in->nranged; i++)
             if (in->ranged[i] == n->bound->axis[x].param && !fixed[i]) {
                 n->ranged[x] = i;
-                n->lo[x] = lo[i];
-                n->hi[x] = hi[i];
-                n->step[x] = step[i];
-                n->fine[x] = fine[i];
+                n->lo[x] = s.lo[i];
+                n->hi[x] = s.hi[i];
+                n->step[x] = s.step[i];
+                n->fine[x] = s.fine[i];
             }
     }
     return align_axes(n, m, diags) ? n : NULL;
@@ -150,10 +229,6 @@ const struct access *needle_access(const struct needle *n, int operand) {
         if (found) return found;
     }
     return NULL;
-}
-
-static bool is_not(void *name, const struct mexpr *leaf) {
-    return leaf->kind != MEXPR_NAME || strcmp(leaf->name, name) != 0;
 }
 
 bool needle_strides_use(const struct needle *n, const struct operand_layout *l, int x) {

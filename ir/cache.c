@@ -61,6 +61,8 @@ char *cache_folder(struct arena *a) {
                    : cache && *cache
                        ? arena_printf(a, "%s/isamap", cache)
                        : arena_printf(a, "%s/.cache/isamap", home && *home ? home : "/tmp");
+    bool mine = !(own && *own) && !(cache && *cache) && home && *home;
+    if (mine && access(home, F_OK)) return NULL;
     return make_folders(folder) ? folder : NULL;
 }
 

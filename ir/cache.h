@@ -15,7 +15,7 @@ struct cache {
 };
 
 /* The user's folder for what can be made again: $ISAMAP_CACHE, else isamap in $XDG_CACHE_HOME or
- * ~/.cache. Made where it is missing; NULL: that cannot be. */
+ * ~/.cache. Made where it is missing, but for the home; NULL: that cannot be. */
 char *cache_folder(struct arena *);
 
 /* The same for entries, which take at most $ISAMAP_CACHE_SIZE (1G; 0: there are none). A folder that

@@ -36,6 +36,12 @@ if grep -q avx2 /proc/cpuinfo; then
   said new g --allow exact
   said kept g --param L2=1M
   said kept g
+  env -u ISAMAP_CACHE -u XDG_CACHE_HOME HOME="$work/nobody" isamap run gmm.isam -m cpu-avx2.xml "${sizes[@]}" --verify | grep -q '^verified *yes' && [ ! -e nobody ] && ok || bad "a home that is not there"
+  mkdir home && (
+    unset ISAMAP_CACHE XDG_CACHE_HOME
+    export HOME=$work/home
+    g && g
+  ) | grep -q 'of an earlier call' && ok || bad "the folder in a home"
   isamap run gmm.isam -m cpu-avx2.xml "${sizes[@]}" --json | grep -q '"cached": true' && ok || bad "JSON"
   isamap compile gmm.isam -m cpu-avx2.xml "${sizes[@]}" -o kept.sched >out
   isamap compile gmm.isam -m cpu-avx2.xml "${sizes[@]}" -o new.sched --no-cache >out

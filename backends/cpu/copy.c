@@ -103,6 +103,7 @@ static void turn(const struct copier *c, const struct spot *s, int n, const int6
 struct inner { /* the loops inside all others: along rows of the source, and of the destination */
     struct walk row, column;
     bool turns, dense, listed;
+    int64_t zip; /* elements of so many rows follow each other in the destination; 0 */
     uint64_t outside;
 };
 
@@ -199,6 +200,31 @@ static void listed_steps(const struct copier *c, const struct spot *s, const str
     frame_close(c->f, &r, NULL);
 }
 
+/* Elements of a row that one register of 16 bytes holds. */
+static int64_t zip_length(const struct copier *c) {
+    return ZIP_BYTES / c->size;
+}
+
+/* Rows whose elements alternate in the destination: log2 steps, each of which lets the elements of
+ * the first half of the rows alternate with those of the second. */
+static void zip_step(const struct copier *c, const struct spot *s, const struct inner *in) {
+    int n = (int)zip_length(c), m = (int)in->zip;
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(c->f->cpu->context);
+    LLVMValueRef row[SQUARE], next[SQUARE], mask[ZIP_BYTES];
+    for (int i = 0; i < m; i++) row[i] = load(c, s, i * in->column.from, n);
+    for (int step = 1; step < m; step *= 2) {
+        for (int half = 0; half < 2; half++) {
+            for (int j = 0; j < n; j++)
+                mask[j] = LLVMConstInt(i32, (unsigned)((half * n + j) / 2 + j % 2 * n), false);
+            for (int i = 0; i < m / 2; i++)
+                next[2 * i + half] = LLVMBuildShuffleVector(c->f->builder, row[i], row[i + m / 2],
+                                                            LLVMConstVector(mask, (unsigned)n), "");
+        }
+        memcpy(row, next, sizeof *row * (size_t)m);
+    }
+    for (int i = 0; i < m; i++) store(c, s, i * n * c->size, row[i]);
+}
+
 static void across(const struct copier *c, const struct spot *s, const struct inner *in) {
     in_steps(c, s, in, &in->column, vector_of(in->column.extent), turn_step);
 }
@@ -207,6 +233,10 @@ static void nest(const struct copier *c, const struct spot *s, const struct walk
                  const struct inner *in) {
     if (!n && in->listed) {
         listed_steps(c, s, in);
+        return;
+    }
+    if (!n && in->zip) {
+        in_steps(c, s, in, &in->row, zip_length(c), zip_step);
         return;
     }
     if (!n) {
@@ -284,6 +314,10 @@ static void build_alone(const struct copier *c, struct walk *w, int n, const str
     if (in.turns) {
         in.row = take(w, &n, row);
         in.column = take(w, &n, column > row ? column - 1 : column);
+        int64_t m = in.column.extent;
+        if (m <= SQUARE && m == vector_of(m) && in.row.to == m * c->size &&
+            m * c->size <= ZIP_BYTES && in.row.extent >= zip_length(c))
+            in.zip = m;
     } else if (n) {
         in.row = take(w, &n, column >= 0 ? column : n - 1);
     }
@@ -348,27 +382,61 @@ static LLVMValueRef fill_bits(const struct copier *c) {
                : LLVMConstInt(c->type, t == TYPE_BOOL ? v.i != 0 : (uint64_t)v.i, true);
 }
 
-bool build_copy(struct function *f, const struct fallback_node *node) {
-    struct copier c;
-    struct entry entry[MAX_LISTED];
-    struct ways ways;
+static void build_ways(struct copier *c, const struct ways *ways) {
     struct walk w[MAX_WALKS];
-    if (!copier_open(&c, f, node, entry) || !find_ways(&c, &ways)) return false;
-    c.type = LLVMIntTypeInContext(f->cpu->context, (unsigned)(8 * c.size));
-    c.fill = fill_bits(&c);
-    if (!c.fill) return false;
+    struct spot s = {.n = 0, .constant = {c->start[0], c->start[1]}};
     for (int side = 0; side < 2; side++)
-        c.base[side] = place_base(f, (int)(c.place[side] - f->cpu->schedule->place));
-    struct spot s = {.n = 0, .constant = {c.start[0], c.start[1]}};
-    for (int i = 0; i < c.naxes; i++) {
-        int a = c.axis[i];
-        if (!c.grid[a]) continue;
+        c->base[side] = place_base(c->f, (int)(c->place[side] - c->f->cpu->schedule->place));
+    for (int i = 0; i < c->naxes; i++) {
+        int a = c->axis[i];
+        if (!c->grid[a]) continue;
         for (int side = 0; side < 2; side++)
             s.term[side][s.n] =
-                (struct term){step_of(&c, side, a, c.grid[a]) / c.grid[a], c.first[a]};
+                (struct term){step_of(c, side, a, c->grid[a]) / c->grid[a], c->first[a]};
         s.n++;
     }
-    build_pieces(&c, &ways, 0, w, 0, &s, c.never);
+    build_pieces(c, ways, 0, w, 0, &s, c->never);
+}
+
+/* The copy with the shorter parts of the axes `last`; `only` to see whether there is one. */
+static bool build_part(struct function *f, const struct fallback_node *node, uint64_t last,
+                       bool only, struct copier *c) {
+    struct entry entry[MAX_LISTED];
+    struct ways ways;
+    if (!copier_open(c, f, node, entry, last) || !find_ways(c, &ways)) return false;
+    c->type = LLVMIntTypeInContext(f->cpu->context, (unsigned)(8 * c->size));
+    c->fill = fill_bits(c);
+    if (c->fill && !only) build_ways(c, &ways);
+    return c->fill != NULL;
+}
+
+/* Of each ragged axis: whole parts, and the part of the last turn. */
+static void build_parts(const struct copier *c, const struct fallback_node *node, uint64_t ragged,
+                        uint64_t last) {
+    if (!ragged) {
+        struct copier own;
+        build_part(c->f, node, last, false, &own);
+        return;
+    }
+    int a = __builtin_ctzll(ragged);
+    uint64_t bit = UINT64_C(1) << a;
+    LLVMValueRef most = lv_const(c->f, c->program->axis[a].extent - c->extent[a]).v;
+    for (int k = 0; k < 2; k++) {
+        struct frame r;
+        frame_branch(
+            c->f, &r,
+            LLVMBuildICmp(c->f->builder, k ? LLVMIntSGT : LLVMIntSLE, c->first[a].v, most, ""));
+        build_parts(c, node, ragged & ~bit, k ? last | bit : last);
+        frame_close(c->f, &r, NULL);
+    }
+}
+
+bool build_copy(struct function *f, const struct fallback_node *node) {
+    struct copier c, other;
+    if (!build_part(f, node, 0, true, &c)) return false;
+    for (uint64_t last = c.ragged; last; last = (last - 1) & c.ragged)
+        if (!build_part(f, node, last, true, &other)) return false;
+    build_parts(&c, node, c.ragged, 0);
     return true;
 }
 #endif

@@ -9,7 +9,8 @@ enum {
     MAX_PIECES = 64,
     MAX_CUTS = 16, /* pieces of an axis */
     SQUARE = 8,
-    MOST_STEP = 4, /* elements from one to the next in a row that vectors are loaded from */
+    ZIP_BYTES = 16, /* of a row that are zipped with other rows' at once */
+    MOST_STEP = 4,  /* elements from one to the next in a row that vectors are loaded from */
     MAX_STARTS = 1 << 14
 };
 
@@ -52,6 +53,7 @@ struct copier {
     struct entry *entry;       /* in the order of the destination */
     int nentries;
     uint64_t never;           /* entries whose source is outside everywhere */
+    uint64_t ragged;          /* axes whose part is shorter in the last turn of the loop around */
     int64_t extent[MAX_AXES], /* of the part that is copied */
         grid[MAX_AXES]; /* it begins at a variable, a multiple of so much; 0: at the axis's first
                            value */
@@ -60,8 +62,9 @@ struct copier {
 
 /* ---- which loops (copy_ways.c) ---- */
 /* The copy of the node; false: it is none whose elements lie in equal steps. Its entries are as
- * many as MAX_LISTED at most. */
-bool copier_open(struct copier *, struct function *, const struct fallback_node *, struct entry *);
+ * many as MAX_LISTED at most. Of the axes `last` the shorter part of a last turn is meant. */
+bool copier_open(struct copier *, struct function *, const struct fallback_node *, struct entry *,
+                 uint64_t last);
 /* Axes are written out until the others can be walked; false: there is no such way. */
 bool find_ways(struct copier *, struct ways *);
 int64_t step_of(const struct copier *, int side, int axis, int64_t by); /* bytes */

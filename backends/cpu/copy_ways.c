@@ -1,6 +1,7 @@
 #if ISAMAP_WITH_LLVM
 /* Which loops a copy has: where its elements lie on both sides, and which axes are written out. */
 #include "backends/cpu/copy_int.h"
+#include "ir/memory.h"
 #include "machines/layout.h"
 
 #include <stdlib.h>
@@ -326,29 +327,54 @@ static int next_of_run(const struct copier *c) {
 
 /* ---- the statement ---- */
 
+/* The part from a loop's variable on, a multiple of g: `whole` elements in all turns but the last,
+ * which has `rest`. false: otherwise. */
+static bool part_lengths(const struct function *f, const struct sx *lo, const struct sx *hi,
+                         int64_t g, int64_t extent, int64_t *whole, int64_t *rest) {
+    int nvars = f->cpu->schedule->nvars;
+    for (int v = 0; v < nvars; v++)
+        if (v != lo->var && sx_uses(hi, v)) return false;
+    if (extent / g > MAX_STARTS) return false;
+    int64_t *value = memory_array((size_t)nvars + 1, sizeof *value);
+    bool same = true;
+    *whole = *rest = 0;
+    for (int64_t at = 0; at < extent; at += g) {
+        value[lo->var] = at;
+        *rest = sx_eval(hi, value) - at;
+        if (!at) *whole = *rest;
+        same &= *rest == *whole || (at + g >= extent && *rest < *whole);
+    }
+    free(value);
+    return same && *rest > 0 && *whole <= g;
+}
+
 /* The part of the axis that the node names: all of it, or so much from a loop's variable on. */
-static bool take_part(struct copier *c, const struct fallback_node *node, int a) {
+static bool take_part(struct copier *c, const struct fallback_node *node, int a, bool last) {
     const struct sx *lo = node->lo ? node->lo[a] : NULL, *hi = node->hi ? node->hi[a] : NULL;
-    c->extent[a] = c->program->axis[a].extent;
+    int64_t extent = c->program->axis[a].extent, rest;
+    c->extent[a] = extent;
     if (!lo && !hi) return true;
     if (!(c->stmt->axes >> a & 1)) return false;
     if (lo && hi && lo->op == SX_CONST && hi->op == SX_CONST) {
         c->extent[a] = hi->value - lo->value;
         c->grid[a] = lo->value;
         c->first[a] = lv_const(c->f, lo->value);
-        return lo->value >= 0 && c->extent[a] > 0 && hi->value <= c->program->axis[a].extent;
+        return lo->value >= 0 && c->extent[a] > 0 && hi->value <= extent;
     }
-    if (!lo || !hi || lo->op != SX_VAR || hi->op != SX_ADD || hi->a->op != SX_VAR ||
-        hi->a->var != lo->var || hi->b->op != SX_CONST || !c->f->grid[lo->var])
-        return false;
-    c->extent[a] = hi->b->value;
+    if (!lo || !hi || lo->op != SX_VAR || !c->f->grid[lo->var]) return false;
     c->grid[a] = c->f->grid[lo->var];
     c->first[a] = lv_sx(c->f, lo);
-    return c->extent[a] > 0 && c->extent[a] <= c->grid[a];
+    if (!part_lengths(c->f, lo, hi, c->grid[a], extent, &c->extent[a], &rest)) return false;
+    if (rest < c->extent[a]) c->ragged |= UINT64_C(1) << a;
+    if (!last) return true;
+    c->extent[a] = rest;
+    c->grid[a] = (extent - 1) / c->grid[a] * c->grid[a];
+    c->first[a] = lv_const(c->f, c->grid[a]);
+    return true;
 }
 
 bool copier_open(struct copier *c, struct function *f, const struct fallback_node *node,
-                 struct entry *entry) {
+                 struct entry *entry, uint64_t last) {
     const struct schedule *s = f->cpu->schedule;
     const struct program *p = s->program;
     const struct stmt *st = &p->stmt[node->stmt];
@@ -366,7 +392,7 @@ bool copier_open(struct copier *c, struct function *f, const struct fallback_nod
         c->place[side] = &s->place[home];
     }
     for (int a = 0; a < p->naxes; a++) {
-        if (!take_part(c, node, a)) return false;
+        if (!take_part(c, node, a, last >> a & 1)) return false;
         if (!(st->axes >> a & 1) || p->axis[a].extent == 1) continue;
         if (c->naxes == MAX_DIMS || p->axis[a].extent < 1) return false;
         c->axis[c->naxes++] = a;

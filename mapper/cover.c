@@ -7,7 +7,7 @@
 #include "mapper/hoist.h"
 #include "mapper/lift.h"
 #include "mapper/rows.h"
-#include "mapper/mapper_int.h"
+#include "mapper/rewrite_int.h"
 #include "mapper/mirror.h"
 #include "mapper/stack.h"
 #include "ir/memory.h"
@@ -286,11 +286,24 @@ struct best_price best_price(struct covering *c, const struct program *p, int st
         best.whole |= option_on_device(c->machine, &all.at[i]) && all.at[i].ncuts == 0;
     if (all.n > 0) {
         best.cycles = all.at[0].cost;
-        best.needle = !all.at[0].fallback;
+        best.needle = all.at[0].fallback ? NULL : needle_of(c->needles, all.at[0].map.instr);
         best.device = option_on_device(c->machine, &all.at[0]);
+        best.uncut = best.needle && all.at[0].ncuts == 0;
     }
     estimate_close(of);
     return best;
+}
+
+double begin_price(struct covering *c, const struct program *q, int stmt) {
+    const struct stmt *s = &q->stmt[stmt];
+    if (stmt + 1 == q->nstmts || s->combine != COMBINE_SET || s->nops != 1 || s->nreads != 1 ||
+        q->stmt[stmt + 1].combine != COMBINE_ADD || !rw_plain(q, stmt) || !rw_plain(q, stmt + 1) ||
+        !access_same(q, &s->dst, &q->stmt[stmt + 1].dst))
+        return INFINITY;
+    const struct needle *n = best_price(c, q, stmt + 1).needle;
+    return n && operand_from_home(c->needles, n, n->dst)
+               ? rw_points(q, s->axes) * operand_in_cost(c->needles, n, n->dst, 0)
+               : INFINITY;
 }
 
 /* ---- the whole ---- */

@@ -435,10 +435,14 @@ void plan_drop(struct covering *); /* statements have moved */
 double cut_elements(const struct program *, const struct stmt *);
 struct best_price {      /* of the statement's cheapest option; no option: INFINITY */
     double cycles;
-    bool needle, device; /* it is an instruction, one of a device */
-    bool whole;          /* some instruction of a device executes all of the statement */
+    const struct needle *needle; /* NULL: it is no instruction */
+    bool device;                 /* it is one of a device */
+    bool uncut;                  /* it executes all of the statement */
+    bool whole;                  /* some instruction of a device executes all of the statement */
 };
 struct best_price best_price(struct covering *, const struct program *, int stmt);
+/* What the sums of the next statement begin with, copied: a move brings it to where they are made. INFINITY: it is none such. */
+double begin_price(struct covering *, const struct program *, int stmt);
 bool has_device(const struct machine *);                          /* some queue is none of a host */
 bool option_on_device(const struct machine *, const struct option *);
 void covering_reserve(struct covering *, int n);

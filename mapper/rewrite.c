@@ -323,5 +323,6 @@ const struct rewrite *const rewrites[] = {
     &rw_split,      &rw_fuse,           &rw_residual,
     &rw_add_axis,   &rw_drop_axis,      &rw_im2col,
     &rw_transpose,  &rw_reshape,        &rw_lanes,
-    &rw_winograd_2, &rw_winograd_4,     NULL,
+    &rw_winograd_2, &rw_winograd_4,     &rw_shift,
+    NULL,
 };

@@ -33,12 +33,13 @@ struct part_price {
     bool stays;    /* those of a device can */
     bool products; /* or at least its sums of products, but for corrections beside them */
     bool device;   /* these are executed by a device */
+    bool uncut;    /* these are executed whole */
 };
 
 /* What statements from .. to - 1 cost as part of program q. */
 static struct part_price part_price(struct covering *c, struct program *q, int from, int to) {
     struct program *own = c->cover->program;
-    struct part_price sum = {.needles = true, .stays = true};
+    struct part_price sum = {.needles = true, .stays = true, .uncut = true};
     double all = 0, mapped = 0, away = 0;
     c->cover->program = q;
     covering_changed(c);
@@ -46,10 +47,12 @@ static struct part_price part_price(struct covering *c, struct program *q, int f
     for (int s = from; s < to; s++) {
         if (steady[s]) continue;
         struct best_price best = best_price(c, q, s);
-        sum.cycles += best.cycles;
-        sum.needles &= best.needle || q->stmt[s].nreads == 0; /* whoever fills */
+        double begin = begin_price(c, q, s);
+        sum.cycles += fmin(best.cycles, begin);
+        sum.needles &= best.needle || q->stmt[s].nreads == 0 || !isinf(begin); /* whoever fills */
         sum.stays &= best.whole || q->stmt[s].nreads == 0;
         double macs = stmt_is_mac(q, &q->stmt[s]) ? (double)stmt_points(q, &q->stmt[s]) : 0;
+        sum.uncut &= best.uncut || macs == 0;
         all += macs;
         mapped += best.needle ? macs : 0;
         away += best.device ? macs : 0;
@@ -135,7 +138,9 @@ static struct program *exchanged(struct covering *c, const struct rewrite *r, in
         candidate[0] = candidate[1];
         candidate[1] = t;
     }
-    bool wanted = after.needles && !isinf(with) && rewrite_prove(r, p, q, NULL) &&
+    bool leaves = (has_device(c->machine) && before.device && !after.device) ||
+                  ((r->by_needle || before.uncut) && !after.uncut);
+    bool wanted = after.needles && !leaves && !isinf(with) && rewrite_prove(r, p, q, NULL) &&
                   candidate[ask(c, stmt, candidate, 2)].text == r->name;
     if (wanted) return q;
     program_free(q);

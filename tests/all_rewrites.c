@@ -14,6 +14,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#define WEIGHTS(m, n, k)                                                                           \
+    "kernel gmm(M=" m ", N=" n ", K=" k ") {\n"                                                    \
+    "  const A: i8[M, K]  in B: i8[K, N]  out C: i32[M, N]\n  axes i: M, j: N, k: K\n"             \
+    "  C[i,j] = 0\n  C[i,j] += i32(A[i,k]) * i32(B[k,j])\n}\n"
 #define SEP(type, wide)                                                                            \
     "kernel sep(C=18, K=17, P=3, Q=5) {\n"                                                         \
     "  in I: " type "[C, P+2, Q+2]  const D: " type "[C, 3, 3]  const W: " type                    \
@@ -71,6 +75,9 @@ static const struct run_case {
     {"cpu-avx2", NULL, SEP("f32", "f32"), "fma.rr", false},
     {"cpu-avx2", NULL, PRODUCT("17", "18", "33"), "pairs.ss", false},
     {"cpu-avx512", NULL, PRODUCT("17", "18", "33"), "vnni.ss", false},
+    {"cpu-avx512", NULL, WEIGHTS("17", "48", "32"), "vnni.moved.vector", false},
+    {"cpu-avx512", NULL, WEIGHTS("32", "5", "64"), "vnni.moved.scalar", false},
+    {"host", NULL, WEIGHTS("17", "48", "32"), NULL, true},
     {"host", NULL, SEP("f32", "f32"), NULL, true},
     {"host", "winograd-2", CONV, NULL, true},
     {"host", "winograd-4", CONV, NULL, true},

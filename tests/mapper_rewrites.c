@@ -18,6 +18,9 @@ struct rewrite_case {
     "kernel p() { in A: " a "[6,5]  in B: " b "[5,7]  out C: " sum                                 \
     "[6,7]  axes i: 6, j: 7, k: 5\n"                                                               \
     "  C[i,j] = 0; C[i,j] += " sum "(A[i,k]) * " sum "(B[k,j])\n}\n"
+#define MOVED(role, type, begin)                                                                   \
+    "kernel p() { " role " A: " type "[6,5]  in B: i8[5,7], b: i32[6]  out C: i32[6,7]\n"          \
+    "  axes i: 6, j: 7, k: 5\n  C[i,j] = " begin "; C[i,j] += i32(A[i,k]) * i32(B[k,j])\n}\n"
 #define MATMUL_OF(n)                                                                               \
     "kernel p() { in A: i8[6,5]  in B: i8[5," n "]  out C: i32[6," n "]  axes i: 6, j: " n         \
     ", k: 5\n  C[i,j] = 0; C[i,j] += i32(A[i,k]) * i32(B[k,j])\n}\n"
@@ -75,6 +78,12 @@ static const struct rewrite_case cases[] = {
     {"offset", "mm.u8.i8",
      CONV("i8", "i32", "9",
           "10") "  O[n,k,p,q] += i32(I[n,c,p+r-1,q+s-1 else 0])" TIMES_FILTER("i32"),
+     1},
+    {"shift", "mm.moved", MOVED("const", "i8", "0"), 1},
+    {"shift", "mm.moved", /* what lies outside is moved too */
+     "kernel p() { in I: i8[3,9,10]  const F: i8[4,3,3,3]  out O: i32[4,9,10]\n"
+     "  axes k: 4, p: 9, q: 10, c: 3, r: 3, s: 3\n  O[k,p,q] = 0\n"
+     "  O[k,p,q] += i32(I[c,p+r-1,q+s-1 else 0]) * i32(F[k,c,r,s])\n}\n",
      1},
     {"narrow-sum", "mm.i8.i8", MATMUL("i8", "i8", "i64"), 1},
     {"digits", "mm.i8.i8",
@@ -306,7 +315,11 @@ static const struct rewrite_case refusals[] = {
     {"widen", "mm.f16.f16", MATMUL("f32", "f32", "f32"), 1},
     {"offset", "mm.u8.i8", MATMUL("i16", "i8", "i32"), 1},
     {"offset", "mm.u8.i8", MATMUL("u8", "i8", "i32"), 1},
-    {"narrow-sum", "mm.i8.i8", /* one more than fits */
+    {"shift", "mm.moved", MOVED("in", "i8", "0"), 1}, /* what takes it back is made in each run */
+    {"shift", "mm.moved", MOVED("const", "i16", "0"), 1},
+    {"shift", "mm.moved", MOVED("const", "i8", "b[i]"), 1},
+    {"shift", "mm.i8.i8", MOVED("const", "i8", "0"), 1}, /* it moves nothing */
+    {"narrow-sum", "mm.i8.i8",                           /* one more than fits */
      "kernel p() { in A: i8[2,131072]  in B: i8[131072,2]  inout C: i64[2,2]\n"
      "  axes i: 2, j: 2, k: 131072\n  C[i,j] += i64(A[i,k]) * i64(B[k,j])\n}\n",
      0},

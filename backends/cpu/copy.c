@@ -145,7 +145,7 @@ static void turn_step(const struct copier *c, const struct spot *s, const struct
             one.constant[0] += i * in->row.from + k * in->column.from;
             one.constant[1] += i * in->row.to + k * in->column.to;
             for (int j = 0; j < side; j++) from[j] = j * in->column.from;
-            turn(c, &one, (int)side, from, 1, 0, in->row.to);
+            turn(c, &one, (int)side, from, (int)(in->row.from / c->size), 0, in->row.to);
         }
 }
 
@@ -310,13 +310,14 @@ static void build_alone(const struct copier *c, struct walk *w, int n, const str
         if (w[i].to == c->size) column = i;
     }
     in.dense = row >= 0 && row == column;
+    if (row < 0 && column >= 0 && !outside) row = near_walk(c, w, n);
     in.turns = row >= 0 && column >= 0 && row != column;
     if (in.turns) {
         in.row = take(w, &n, row);
         in.column = take(w, &n, column > row ? column - 1 : column);
         int64_t m = in.column.extent;
-        if (m <= SQUARE && m == vector_of(m) && in.row.to == m * c->size &&
-            m * c->size <= ZIP_BYTES && in.row.extent >= zip_length(c))
+        if (m <= SQUARE && m == vector_of(m) && in.row.from == c->size &&
+            in.row.to == m * c->size && m * c->size <= ZIP_BYTES && in.row.extent >= zip_length(c))
             in.zip = m;
     } else if (n) {
         in.row = take(w, &n, column >= 0 ? column : n - 1);

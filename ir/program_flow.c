@@ -207,9 +207,9 @@ static bool check_read(struct flow *f, size_t at, const struct stmt *s, const st
                        int buffer) {
     const char *name = f->v->p->buffer[buffer].name;
     if (!needs_write(f, buffer)) return true;
+    if (plainly_covered(f, a, buffer) || exactly_covered(f, s, a, buffer)) return true;
     if (f->nwriters[buffer] + f->nwithin[buffer] == 0)
         return verify_fail(f->v, at, "'%s' is read before it is written", name);
-    if (plainly_covered(f, a, buffer) || exactly_covered(f, s, a, buffer)) return true;
     return verify_fail(f->v, at, "elements of '%s' are read that were not written before", name);
 }
 

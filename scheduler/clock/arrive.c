@@ -29,9 +29,10 @@ static struct filled filled_of(const struct engine *e, int queue) {
     return f;
 }
 
-static double arrival_of(const struct engine *e, int queue, const struct granule *is) {
-    bool waits = is->writer && (e->interlocked[queue] >> (is->writer - 1) & 1);
-    return waits ? is->visible : 0;
+static double arrival_of(const struct engine *e, int queue, const struct marks *marks, int64_t g) {
+    const struct granule is = marks_granule(marks, g);
+    bool waits = is.writer && (e->interlocked[queue] >> (is.writer - 1) & 1);
+    return waits ? is.visible : 0;
 }
 
 /* Something that the period moves is moved by so much. */
@@ -52,10 +53,10 @@ bool arrivals_steady(const struct engine *e, const struct snapshot *before,
     double slope = NAN;
     marks_settle(&image->marks, first, last);
     for (int64_t g = first; g <= last; g++) {
-        double at = arrival_of(e, queue, &image->marks.granule[g]);
+        double at = arrival_of(e, queue, &image->marks, g);
         free |= at > f.quiet && (at < f.from || at > f.to);
         if (!even || g - by < first || g - by > last) continue;
-        double more = at - arrival_of(e, queue, &image->marks.granule[g - by]);
+        double more = at - arrival_of(e, queue, &image->marks, g - by);
         if (isnan(slope)) slope = more;
         even = fabs(more - slope) <= alike;
         if (free && !even) return false;

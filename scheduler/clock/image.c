@@ -120,7 +120,7 @@ struct image *image_at(struct engine *e, int memory, int64_t further) {
     int64_t at = e->images[memory] > 1 ? image_instance(e, memory) + further : 0;
     struct image *image = &e->image[memory][at];
     if (!image->byte && e->executor) image->byte = memory_take((size_t)image->bytes + 64, 1);
-    if (!image->marks.granule && e->tracks)
+    if (!image->marks.page && e->tracks)
         marks_open(&image->marks, image->bytes / image->piece + 2, e->machine->nqueues);
     return image;
 }

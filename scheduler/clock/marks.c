@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAN = 64, LEVELS = 8 };
+enum { FAN = MARKS_PAGE, LEVELS = 8 };
 
 /* The largest of what is inside, by queue. */
 struct largest {
@@ -39,8 +39,15 @@ struct marks_blocks {
 
 void marks_open(struct marks *m, int64_t granules, int nqueues) {
     *m = (struct marks){.n = granules, .nqueues = nqueues};
-    m->granule = memory_take((size_t)granules, sizeof *m->granule);
-    m->read = memory_take((size_t)granules * (size_t)nqueues + 1, sizeof *m->read);
+    m->page = memory_take((size_t)(granules / MARKS_PAGE) + 1, sizeof(struct marks_page *));
+    arena_init(&m->arena);
+}
+
+static struct marks_page *page_made(struct marks *m, int64_t granule) {
+    struct marks_page **at = &m->page[granule / MARKS_PAGE];
+    size_t reads = sizeof(int64_t) * MARKS_PAGE * (size_t)m->nqueues;
+    if (!*at) *at = arena_alloc(&m->arena, sizeof **at + reads);
+    return *at;
 }
 
 static void blocks_free(struct marks_blocks *b) {
@@ -53,16 +60,16 @@ static void blocks_free(struct marks_blocks *b) {
 }
 
 void marks_close(struct marks *m) {
-    memory_give(m->granule);
-    memory_give(m->read);
+    memory_give(m->page);
+    arena_free(&m->arena);
     blocks_free(m->blocks);
     *m = (struct marks){0};
 }
 
 void marks_forget(struct marks *m) {
-    if (!m->granule) return;
-    memset(m->granule, 0, (size_t)m->n * sizeof *m->granule);
-    memset(m->read, 0, (size_t)m->n * (size_t)m->nqueues * sizeof *m->read);
+    if (!m->page) return;
+    memset(m->page, 0, (size_t)(m->n / MARKS_PAGE + 1) * sizeof(struct marks_page *));
+    arena_free(&m->arena);
     blocks_free(m->blocks);
     m->blocks = NULL;
 }
@@ -84,9 +91,10 @@ static void blocks_open(struct marks *m) {
 /* ---- one mark on one granule, on one block ---- */
 
 static void mark_granule(struct marks *m, int64_t g, const struct mark *x) {
-    struct granule *is = &m->granule[g];
+    struct marks_page *page = page_made(m, g);
+    struct granule *is = &page->granule[g % MARKS_PAGE];
     int16_t queue = (int16_t)(x->queue + 1);
-    if (x->kind == MARK_READER) m->read[g * m->nqueues + x->queue] = x->number;
+    if (x->kind == MARK_READER) page->read[g % MARKS_PAGE * m->nqueues + x->queue] = x->number;
     if (x->kind == MARK_WRITER) is->wrote = x->number, is->wrote_queue = queue;
     if (x->kind == MARK_WRITTEN) is->visible = x->at, is->writer = queue;
     if (x->kind == MARK_READ && x->at >= is->read_end) is->read_end = x->at, is->reader = queue;
@@ -163,9 +171,15 @@ static double largest(double a, double b) {
 }
 
 static void count_granule(const struct marks *m, int64_t g, struct block *b, struct largest *most) {
-    const struct granule *is = &m->granule[g];
+    const struct marks_page *page = marks_page(m, g);
+    if (!page) {
+        b->soonest = fmin(b->soonest, 0);
+        return;
+    }
+    const struct granule *is = &page->granule[g % MARKS_PAGE];
+    const int64_t *read = &page->read[g % MARKS_PAGE * m->nqueues];
     for (int q = 0; q < m->nqueues; q++)
-        if (m->read[g * m->nqueues + q] > most[q].read) most[q].read = m->read[g * m->nqueues + q];
+        if (read[q] > most[q].read) most[q].read = read[q];
     if (is->wrote_queue && is->wrote > most[is->wrote_queue - 1].wrote)
         most[is->wrote_queue - 1].wrote = is->wrote;
     if (is->writer)
@@ -292,12 +306,14 @@ static void raise(int64_t *number, int64_t to) {
 static void numbers_at(struct marks *m, int level, int64_t k, void *user) {
     const struct numbers *x = user;
     if (level < 0) {
-        const struct granule *is = &m->granule[k];
+        const struct marks_page *page = marks_page(m, k);
+        if (!page) return;
+        const struct granule *is = &page->granule[k % MARKS_PAGE];
         if (is->wrote_queue && x->writers >> (is->wrote_queue - 1) & 1)
             raise(&x->number[is->wrote_queue - 1], is->wrote);
         for (uint64_t left = x->readers; left; left &= left - 1) {
             int q = __builtin_ctzll(left);
-            raise(&x->number[q], m->read[k * m->nqueues + q]);
+            raise(&x->number[q], page->read[k % MARKS_PAGE * m->nqueues + q]);
         }
         return;
     }
@@ -328,9 +344,9 @@ struct times {
 static void times_at(struct marks *m, int level, int64_t k, void *user) {
     struct times *x = user;
     if (level < 0) {
-        const struct granule *is = &m->granule[k];
-        if (is->writer && x->writers >> (is->writer - 1) & 1) x->at = largest(x->at, is->visible);
-        if (is->reader && x->readers >> (is->reader - 1) & 1) x->at = largest(x->at, is->read_end);
+        const struct granule is = marks_granule(m, k);
+        if (is.writer && x->writers >> (is.writer - 1) & 1) x->at = largest(x->at, is.visible);
+        if (is.reader && x->readers >> (is.reader - 1) & 1) x->at = largest(x->at, is.read_end);
         return;
     }
     count_anew(m, level, k);
@@ -358,8 +374,10 @@ void marks_remove(struct marks *m, int64_t first, int64_t last, int queue, int64
     if (last >= m->n) last = m->n - 1;
     reach(m, first, last, true);
     for (int64_t g = first; g <= last; g++) {
-        struct granule *is = &m->granule[g];
-        int64_t *read = &m->read[g * m->nqueues + queue];
+        struct marks_page *page = marks_page(m, g);
+        if (!page) continue;
+        struct granule *is = &page->granule[g % MARKS_PAGE];
+        int64_t *read = &page->read[g % MARKS_PAGE * m->nqueues + queue];
         if (is->wrote_queue == queue + 1 && is->wrote == number) is->wrote_queue = 0;
         if (*read == number) *read = 0;
     }

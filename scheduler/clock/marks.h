@@ -1,14 +1,16 @@
-/* Who used which piece of a memory last. Pieces are one array; where uses cover many pieces, what
- * they leave is noted once for whole blocks of pieces, and blocks of blocks, and goes on to what is
- * inside only when a part of it is asked for or changed. A use of any width takes
- * O(64 * log64(pieces) * queues) steps, amortised; up to MARKS_WIDE pieces are reached directly. */
+/* Who used which piece of a memory last. Pieces stand in pages, which are made when something is
+ * left in them: of a large memory few are used. Where uses cover many pieces, what they leave is
+ * noted once for whole blocks of pieces, and blocks of blocks, and goes on to what is inside only
+ * when a part of it is asked for or changed. A use of any width takes O(64 * log64(pieces) *
+ * queues) steps, amortised; up to MARKS_WIDE pieces are reached directly. */
 #ifndef ISAMAP_SCHEDULER_CLOCK_MARKS_H
 #define ISAMAP_SCHEDULER_CLOCK_MARKS_H
 
+#include "ir/arena.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MARKS_WIDE = 512 };
+enum { MARKS_WIDE = 512, MARKS_PAGE = 64 };
 
 /* A piece of a memory, as far as hardware tracks who uses it. The two halves belong to two moments:
  * when an instruction enters its queue (program order), and when it runs. */
@@ -21,13 +23,29 @@ struct granule {
 
 struct marks_blocks;
 
+struct marks_page {
+    struct granule granule[MARKS_PAGE];
+    int64_t read[]; /* [granule][queue]: number, from 1, of the last reader in program order */
+};
+
 struct marks {
-    struct granule *granule; /* NULL: nothing is tracked */
-    int64_t *read; /* [granule][queue]: number, from 1, of the last reader in program order */
-    int64_t n;     /* granules */
+    struct marks_page **page; /* [granule / MARKS_PAGE]; NULL: nothing was left there. The array is
+                                 NULL where nothing is tracked */
+    int64_t n;                /* granules */
     int nqueues;
     struct marks_blocks *blocks; /* NULL while no use was wide */
+    struct arena arena;          /* of the pages */
 };
+
+static inline struct marks_page *marks_page(const struct marks *m, int64_t granule) {
+    return m->page[granule / MARKS_PAGE];
+}
+
+/* As nobody left it, where there is no page. */
+static inline struct granule marks_granule(const struct marks *m, int64_t granule) {
+    const struct marks_page *page = marks_page(m, granule);
+    return page ? page->granule[granule % MARKS_PAGE] : (struct granule){0};
+}
 
 /* What a use leaves. */
 enum mark_kind {
@@ -55,7 +73,7 @@ void marks_numbers(struct marks *, int64_t first, int64_t last, uint64_t writers
                    int64_t *number);
 /* When all that these queues wrote there is visible, and all that they read is read; 0: nothing. */
 double marks_time(struct marks *, int64_t first, int64_t last, uint64_t writers, uint64_t readers);
-/* What stands in `granule` and `read` there is right until the next put. */
+/* What stands in the pages there is right until the next put. */
 void marks_settle(struct marks *, int64_t first, int64_t last);
 /* The reader or writer of this number is no longer one, in program order. */
 void marks_remove(struct marks *, int64_t first, int64_t last, int queue, int64_t number);

@@ -212,6 +212,11 @@ static void put_syncs(struct engine *e, struct tape *t, double earliest) {
 
 /* ---- memories ---- */
 
+/* What a piece would take, of which nothing is written down. */
+static int64_t piece_words(const struct engine *e) {
+    return 2 + (e->exact ? e->machine->nqueues : 0);
+}
+
 /* Of most pieces nothing is left to wait for: they are not written down. */
 static void put_granule(struct engine *e, struct tape *t, int64_t number, struct granule *g,
                         const int64_t *read, double earliest) {
@@ -220,8 +225,10 @@ static void put_granule(struct engine *e, struct tape *t, int64_t number, struct
     bool writes = g->writer && g->visible > earliest,
          reads = e->exact && g->reader && g->read_end > earliest, live = wrote > 0;
     for (int q = 0; q < nqueues && !live; q++) live = read[q] > e->queue[q].ran;
-    t->into->idle += live || writes || reads ? 0 : 2 + nqueues;
-    if (!live && !writes && !reads) return;
+    if (!live && !writes && !reads) {
+        t->into->idle += piece_words(e);
+        return;
+    }
     put_word(t, (uint64_t)number);
     put_word(t, wrote > 0 ? (uint64_t)(wrote * 64 + g->wrote_queue) : 0);
     for (int q = 0; q < nqueues; q++) {
@@ -233,14 +240,23 @@ static void put_granule(struct engine *e, struct tape *t, int64_t number, struct
     if (reads) put_time(t, &g->read_end, true);
 }
 
+static void put_pages(struct engine *e, struct tape *t, struct image *image, double earliest) {
+    int64_t all = image->bytes / image->piece + 1;
+    for (int64_t first = 0; first < all; first += MARKS_PAGE) {
+        struct marks_page *page = marks_page(&image->marks, first);
+        int64_t n = all - first < MARKS_PAGE ? all - first : MARKS_PAGE;
+        if (!page) t->into->idle += n * piece_words(e);
+        for (int64_t k = 0; page && k < n; k++)
+            put_granule(e, t, first + k, &page->granule[k],
+                        &page->read[k * e->machine->nqueues], earliest);
+    }
+}
+
 static void put_images(struct engine *e, struct tape *t, double earliest) {
     for (int i = 0; e->tracks && i < e->machine->nmemories + e->machine->nstates; i++) {
         put_word(t, UINT64_MAX); /* numbers of pieces begin again */
         struct image *image = &e->image[i][image_instance(e, i)];
-        if (!image->marks.granule || !image_small(image)) continue;
-        for (int64_t g = 0; g <= image->bytes / image->piece; g++)
-            put_granule(e, t, g, &image->marks.granule[g],
-                        &image->marks.read[g * e->machine->nqueues], earliest);
+        if (image->marks.page && image_small(image)) put_pages(e, t, image, earliest);
     }
 }
 

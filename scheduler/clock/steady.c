@@ -229,11 +229,14 @@ static bool granules_cold(const struct engine *e, const struct image *image,
                           const struct range *range) {
     double earliest = earliest_start(e);
     for (int64_t g = range->first; g <= range->last && g <= image->bytes / image->piece; g++) {
-        const struct granule *is = &image->marks.granule[g < 0 ? 0 : g];
+        int64_t at = g < 0 ? 0 : g;
+        const struct marks_page *page = marks_page(&image->marks, at);
+        if (!page) continue;
+        const struct granule *is = &page->granule[at % MARKS_PAGE];
         if (is->visible > earliest || is->read_end > earliest) return false;
         if (is->wrote_queue && is->wrote > e->queue[is->wrote_queue - 1].ran) return false;
         for (int q = 0; q < e->machine->nqueues; q++)
-            if (image->marks.read[(g < 0 ? 0 : g) * e->machine->nqueues + q] > e->queue[q].ran)
+            if (page->read[at % MARKS_PAGE * e->machine->nqueues + q] > e->queue[q].ran)
                 return false;
     }
     return true;

@@ -85,6 +85,8 @@ struct move_table {   /* cycles per element between the home and each memory, IN
     int nsteps, cap_steps;
 };
 
+struct known_in;
+
 struct needles {
     struct arena arena;
     const struct machine *machine;
@@ -93,6 +95,7 @@ struct needles {
     struct move_table moves;
     struct sized_needles *sized; /* at sizes that were asked for */
     struct known_sites *sites;   /* statements that were searched; NULL: none yet */
+    struct known_in *in;         /* what copies of operands cost, where that was asked for; NULL: nowhere */
     struct needles *kept;        /* itself, for what is remembered */
 };
 

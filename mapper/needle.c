@@ -472,11 +472,9 @@ static double broadcast_cost(const struct needles *all, int memory, enum type ty
     return best;
 }
 
-double operand_in_cost(const struct needles *all, const struct needle *n, int operand,
-                       uint64_t broadcast) {
-    const struct operand *o = &all->machine->instr[n->instr].operand[operand];
+static double in_cost(const struct needles *all, int instr, int operand, uint64_t broadcast) {
+    const struct operand *o = &all->machine->instr[instr].operand[operand];
     double best = INFINITY;
-    if (n->imm >> operand & 1) return 0;
     for (int k = 0; k < o->nmemories; k++) {
         if (o->memory[k] < 0) continue;
         bool home = memory_is_home(all->machine, o->memory[k]);
@@ -486,6 +484,30 @@ double operand_in_cost(const struct needles *all, const struct needle *n, int op
             best = fmin(best, *move_at(all->moves.in, o->memory[k], o->type));
     }
     return best;
+}
+
+/* The last answers, by what was asked. */
+enum { KNOWN_IN = 512 };
+struct asked_in {
+    int instr, operand; /* instr: + 1 */
+    uint64_t broadcast;
+    double cost;
+};
+struct known_in {
+    struct asked_in at[KNOWN_IN];
+};
+
+double operand_in_cost(const struct needles *all, const struct needle *n, int operand,
+                       uint64_t broadcast) {
+    struct needles *kept = all->kept;
+    if (n->imm >> operand & 1) return 0;
+    if (!kept->in) kept->in = arena_alloc(&kept->arena, sizeof *kept->in);
+    uint64_t place = (uint64_t)n->instr * MAX_OPERANDS + (uint64_t)operand + broadcast * 61;
+    struct asked_in *known = &kept->in->at[place % KNOWN_IN];
+    if (known->instr != n->instr + 1 || known->operand != operand || known->broadcast != broadcast)
+        *known = (struct asked_in){n->instr + 1, operand, broadcast,
+                                   in_cost(all, n->instr, operand, broadcast)};
+    return known->cost;
 }
 
 bool operand_from_home(const struct needles *all, const struct needle *n, int operand) {

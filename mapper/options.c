@@ -4,7 +4,6 @@
 #include "mapper/body.h"
 #include "mapper/mapper_int.h"
 #include "mapper/rewrite_int.h"
-#include "mapper/rewrite_int.h"
 #include "ir/memory.h"
 
 #include <math.h>
@@ -31,6 +30,8 @@ struct way {
     bool open;
     struct mapping *map;
     int nmaps;
+    struct option *own; /* without neighbours and cuts; NULL: not priced yet */
+    int nown;
 };
 
 struct listing {    /* of the whole statement, or of a node of it as a statement of its own */
@@ -145,7 +146,7 @@ static double cut_price(struct estimator *e, const struct program *view, int stm
     for (int o = 0; o < noperands; o++) {
         const struct mapped_operand *mo = &m->operand[o];
         if (mo->role == OPERAND_IMM || mo->read < 0 || s->read[mo->read].buffer != buffer) continue;
-        for (int i = 0; i < ways->n; i++)
+        for (int i = 0; i < ways->n && ways->at[i].cost < best; i++) /* cheapest first */
             best =
                 fmin(best, ways->at[i].cost + transfer_price(e->c, view, stmt, &ways->at[i], m, o));
         return best;
@@ -295,27 +296,39 @@ static double idle_price(const struct covering *c, const struct program *p, int 
            (busy < 1 ? meeting_price(c->machine) : 0);
 }
 
-/* Temporaries have the last buffers of the view. */
-static void price_way(struct estimator *e, struct listing *l, struct way *w, struct options *out) {
+/* What does not change with the neighbours' state. */
+static void price_own(struct estimator *e, struct way *w, const struct program *p) {
     struct covering *c = e->c;
-    const struct program *p = view_of(e, l, w);
-    int stmt = e->of->stmt, n = w->cuts.n;
+    int stmt = e->of->stmt;
     bool multiplies = stmt_is_mac(p, &p->stmt[stmt]),
          plain = c->machine->nfallbacks == 0 || plain_result(p, &p->stmt[stmt]);
+    w->own = arena_array(&e->of->arena, (size_t)w->nmaps + 1, sizeof *w->own);
+    w->nown = 0;
     for (int i = 0; i < w->nmaps; i++) {
         if (!plain && !result_in_blocks(c, p, &w->map[i])) continue;
-        struct option o = {.map = w->map[i], .ncuts = n, .multiplies = multiplies};
+        struct option o = {.map = w->map[i], .ncuts = w->cuts.n, .multiplies = multiplies};
         if (c->refused && refusals_have(c->refused, p, c->machine, &o.map)) continue;
         if (!rounding_fits(p, stmt, &c->machine->instr[o.map.instr], c->floats)) continue;
-        double more = 0;
-        o.view = n > 0 ? p : NULL;
         o.result = placing_of(c, p, &o.map, needle_of(c->needles, o.map.instr)->dst);
-        for (int k = 0; k < n; k++)
-            more += cut_price(e, p, stmt, &o.map, l->base + w->cuts.node[k], p->nbuffers - n + k);
         memcpy(o.cut, w->cuts.node, sizeof o.cut);
         o.cost = reference_cycles(c->machine, c->machine->instr[o.map.instr].unit, o.map.cost) +
                  idle_price(c, p, stmt, &o.map) + o.map.copies;
-        add_option(c, out, p, stmt, o, more);
+        w->own[w->nown++] = o;
+    }
+}
+
+/* Temporaries have the last buffers of the view. */
+static void price_way(struct estimator *e, struct listing *l, struct way *w, struct options *out) {
+    const struct program *p = view_of(e, l, w);
+    int stmt = e->of->stmt, n = w->cuts.n;
+    if (!w->own) price_own(e, w, p);
+    for (int i = 0; i < w->nown; i++) {
+        struct option o = w->own[i];
+        double more = 0;
+        o.view = n > 0 ? p : NULL;
+        for (int k = 0; k < n; k++)
+            more += cut_price(e, p, stmt, &o.map, l->base + w->cuts.node[k], p->nbuffers - n + k);
+        add_option(e->c, out, p, stmt, o, more);
     }
 }
 
@@ -394,12 +407,14 @@ void estimate_close(struct estimate *of) {
 
 static void renumber(struct listing *l, int from, int by) {
     close_views(l);
-    for (int k = 0; k < l->nways; k++)
+    for (int k = 0; k < l->nways; k++) {
+        l->way[k].own = NULL;
         for (int i = 0; i < l->way[k].nmaps; i++) {
             struct mapping *m = &l->way[k].map[i];
             if (m->stmt >= from) m->stmt += by;
             if (m->init >= from) m->init += by;
         }
+    }
 }
 
 void estimate_shift(struct estimate *of, int from, int by) {

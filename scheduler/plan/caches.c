@@ -147,18 +147,46 @@ static void tile_extents(const struct work *w, const struct plan *p, const struc
     }
 }
 
-static void footprint(const struct work *w, const struct memory *mem, const struct plan *p,
-                      const struct task *t, const struct access *acc, int depth,
-                      struct footprint *f) {
+static void footprint_make(const struct work *w, double line, const struct plan *p,
+                           const struct task *t, const struct access *acc, int depth,
+                           struct footprint *f) {
     int64_t tile[MAX_DIMS];
-    double line = mem->line > 0 ? (double)mem->line : 64,
-           size = (double)type_size(w->p->buffer[acc->buffer].type);
+    double size = (double)type_size(w->p->buffer[acc->buffer].type);
     tile_extents(w, p, t, acc, depth, tile);
     rows_make(w, acc->buffer, tile, line, &f->rows);
     double lines = run_lines(&f->rows, line, size);
     f->lines = lines * f->rows.total;
     f->ratio = f->lines / f->rows.elements;
     f->runs = f->rows.total / f->rows.elements;
+}
+
+/* Where footprints in lines of this length are remembered; -1: nowhere. */
+static int lines_place(struct asked *a, double line) {
+    for (int k = 0; k < MAX_LINES; k++) {
+        if (a->line[k] == 0) a->line[k] = line;
+        if (a->line[k] == line) return k;
+    }
+    return -1;
+}
+
+/* Made once for each list of loops, line and depth, whatever the memory; in *own where it is not
+ * remembered. */
+static const struct footprint *footprint(const struct work *w, const struct memory *mem,
+                                         const struct plan *p, const struct task *t,
+                                         const struct access *acc, int depth,
+                                         struct footprint *own) {
+    double line = mem->line > 0 ? (double)mem->line : 64;
+    struct asked *a = plan_asked(p, t);
+    int i = a ? asked_access(&w->p->stmt[t->stmt], acc) : -1, k = i < 0 ? -1 : lines_place(a, line);
+    if (k < 0) {
+        footprint_make(w, line, p, t, acc, depth, own);
+        return own;
+    }
+    struct footprint **f = &a->print[k][i][depth];
+    if (!*f) *f = arena_alloc(w->arena, sizeof **f);
+    if (!(a->printed[k][i] >> depth & 1)) footprint_make(w, line, p, t, acc, depth, *f);
+    a->printed[k][i] |= UINT64_C(1) << depth;
+    return *f;
 }
 
 struct refilled {
@@ -182,14 +210,14 @@ static int passed_again(const struct work *w, const struct plan *p, const struct
  */
 static int passed_along(const struct work *w, const struct memory *mem, const struct plan *p,
                         const struct task *t, const struct access *acc) {
-    struct footprint one, next;
+    struct footprint own[2];
     int last = p->nloops;
     while (last > 0 && !(t->reductions >> p->loop[last - 1].axis & 1)) last--;
     if (!last) return -1;
-    footprint(w, mem, p, t, acc, last, &one);
-    footprint(w, mem, p, t, acc, last - 1, &next);
-    bool along = next.rows.total == one.rows.total && next.rows.run > one.rows.run;
-    return along && one.rows.run < (double)mem->line ? last : -1;
+    const struct footprint *one = footprint(w, mem, p, t, acc, last, &own[0]),
+                           *next = footprint(w, mem, p, t, acc, last - 1, &own[1]);
+    bool along = next->rows.total == one->rows.total && next->rows.run > one->rows.run;
+    return along && one->rows.run < (double)mem->line ? last : -1;
 }
 
 /* Lines that come again and find their sets taken by other rows of the same tile. */
@@ -197,13 +225,13 @@ static struct refilled missed_lines(const struct work *w, const struct memory *m
                                     const struct plan *p, const struct task *t,
                                     const struct access *acc, int depth, double known) {
     struct refilled sum = {0, 0, 0};
-    struct footprint f;
+    struct footprint own;
     double line = mem->line > 0 ? (double)mem->line : 64;
-    footprint(w, mem, p, t, acc, depth, &f);
-    double again = plan_trips(w, p, depth) * f.lines;
+    const struct footprint *f = footprint(w, mem, p, t, acc, depth, &own);
+    double again = plan_trips(w, p, depth) * f->lines;
     if (again <= known) return sum;
-    sum.lines = crowded(mem, &f.rows, f.lines / f.rows.total, line) * (again - known);
-    sum.runs = sum.lines * fmin(1, f.runs / f.ratio); /* as they lie in the inner tile */
+    sum.lines = crowded(mem, &f->rows, f->lines / f->rows.total, line) * (again - known);
+    sum.runs = sum.lines * fmin(1, f->runs / f->ratio); /* as they lie in the inner tile */
     return sum;
 }
 
@@ -211,12 +239,12 @@ static struct refilled missed_lines(const struct work *w, const struct memory *m
  * no room in their sets: they come once more when they are read. */
 static double lost_ahead(const struct work *w, const struct memory *mem, const struct plan *p,
                          const struct task *t, const struct access *acc) {
-    struct footprint f;
+    struct footprint own;
     int last = p->nloops;
     while (last > 0 && !(t->reductions >> p->loop[last - 1].axis & 1)) last--;
     if (mem->streams <= 0 || !last || !access_varies(w->p, acc, p->loop[last - 1].axis)) return 0;
-    footprint(w, mem, p, t, acc, last, &f);
-    return crowded(mem, &f.rows, f.lines / f.rows.total, mem->line > 0 ? (double)mem->line : 64);
+    const struct footprint *f = footprint(w, mem, p, t, acc, last, &own);
+    return crowded(mem, &f->rows, f->lines / f->rows.total, mem->line > 0 ? (double)mem->line : 64);
 }
 
 /* Of so many lines that come anyhow; the caller's cache holds what is touched inside depth d. */
@@ -263,9 +291,8 @@ static double behind_window(const struct work *w, const struct plan *p, const st
  * come during the nest. */
 static double starts_missed(const struct work *w, const struct memory *mem, const struct plan *p,
                             const struct task *t, const struct access *acc, double lines) {
-    struct footprint f;
-    footprint(w, mem, p, t, acc, p->depth_out, &f);
-    return lines / f.lines;
+    struct footprint own;
+    return lines / footprint(w, mem, p, t, acc, p->depth_out, &own)->lines;
 }
 
 /* Runs for each element, where the innermost loop that moves the operand jumps along its rows: all
@@ -275,15 +302,15 @@ static double jumping(const struct work *w, const struct memory *mem, const stru
                       const struct task *t, const struct access *acc, int depth) {
     int64_t by;
     int last = p->nloops;
-    struct footprint f;
+    struct footprint own;
     while (last > depth && !access_varies(w->p, acc, p->loop[last - 1].axis)) last--;
     if (last <= depth || work_home(w, acc->buffer)->packed) return 0;
     int axis = p->loop[last - 1].axis;
     if (access_dim(w->p, acc, axis, &by) != w->p->buffer[acc->buffer].ndims - 1) return 0;
     double distance = (double)(llabs(by) * plan_tile(w, p, axis, last)) *
                       (double)type_size(w->p->buffer[acc->buffer].type);
-    footprint(w, mem, p, t, acc, last, &f);
-    return distance >= f.rows.run + (double)mem->line ? f.runs : 0;
+    const struct footprint *f = footprint(w, mem, p, t, acc, last, &own);
+    return distance >= f->rows.run + (double)mem->line ? f->runs : 0;
 }
 
 /* What one memory is given during the nest. */
@@ -293,15 +320,13 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
     const struct memory *mem = &w->m->memory[memory];
     double line = mem->line > 0 ? (double)mem->line : 64;
     struct refilled sum = {0, 0, 0};
-    struct footprint f;
+    struct footprint own;
     double blocks = plan_blocks(w, p, t, p->depth_out), starts = 0;
     int d = 0;
     for (; d < p->nloops; d++) {
         double lines = 0;
-        for (int r = -1; r < st->nreads; r++) {
-            footprint(w, mem, p, t, r < 0 ? &st->dst : &st->read[r], d, &f);
-            lines += f.lines;
-        }
+        for (int r = -1; r < st->nreads; r++)
+            lines += footprint(w, mem, p, t, r < 0 ? &st->dst : &st->read[r], d, &own)->lines;
         if (lines * line <= mem->usable * (double)mem->size) break;
     }
     if (!d) return sum; /* all of it stays from run to run */
@@ -310,12 +335,12 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         if (tile_stays(w, acc->buffer, memory)) continue;
         int at = plan_normalise(w, p, acc, d);
         if (at == d && d > 0) at--; /* what a step shares with the one before is still there */
-        footprint(w, mem, p, t, acc, d, &f);
-        double apart = mem->streams > 0 && f.rows.total > (double)mem->streams ? f.runs : 0;
+        const struct footprint *f = footprint(w, mem, p, t, acc, d, &own);
+        double apart = mem->streams > 0 && f->rows.total > (double)mem->streams ? f->runs : 0;
         if (mem->streams > 0) apart = fmax(apart, jumping(w, mem, p, t, acc, at));
-        footprint(w, mem, p, t, acc, at, &f);
-        double elements = plan_traffic(w, p, t, acc, at), n = elements * f.ratio,
-               runs = elements * fmax(f.runs, apart);
+        f = footprint(w, mem, p, t, acc, at, &own);
+        double elements = plan_traffic(w, p, t, acc, at), n = elements * f->ratio,
+               runs = elements * fmax(f->runs, apart);
         struct refilled missed = crowded_out(w, mem, p, t, acc, d, n);
         double ahead = r < 0 ? 0 : lost_ahead(w, mem, p, t, acc) * n;
         n += missed.lines + ahead;
@@ -325,8 +350,8 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         sum.runs += runs * part;
         if (r >= 0) starts = fmax(starts, part * starts_missed(w, mem, p, t, acc, n));
         if (r >= 0 || blocks <= 1) continue;
-        footprint(w, mem, p, t, acc, p->depth_out, &f);
-        sum.awaited = part * n / f.lines * (1 - 1 / blocks);
+        double lines = footprint(w, mem, p, t, acc, p->depth_out, &own)->lines;
+        sum.awaited = part * n / lines * (1 - 1 / blocks);
     }
     sum.awaited += starts * behind_window(w, p, t);
     return sum;

@@ -140,11 +140,9 @@ static double traffic(const struct work *w, const struct plan *p, const struct t
 
 double plan_traffic(const struct work *w, const struct plan *p, const struct task *t,
                     const struct access *acc, int depth) {
-    const struct stmt *st = &w->p->stmt[t->stmt];
     struct asked *a = plan_asked(p, t);
-    bool reads = acc >= st->read && acc < st->read + st->nreads;
-    int64_t i = reads ? acc - st->read + 1 : 0;
-    if (!a || (!reads && acc != &st->dst) || i >= MAX_OPERANDS) return traffic(w, p, t, acc, depth);
+    int i = asked_access(&w->p->stmt[t->stmt], acc);
+    if (!a || i < 0) return traffic(w, p, t, acc, depth);
     if (!(a->passed[i] >> depth & 1)) a->traffic[i][depth] = traffic(w, p, t, acc, depth);
     a->passed[i] |= UINT64_C(1) << depth;
     return a->traffic[i][depth];

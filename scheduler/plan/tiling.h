@@ -8,8 +8,9 @@
 #include "scheduler/plan/task.h"
 
 struct edges;
+struct footprint;
 
-enum { MAX_TILED = 16 };
+enum { MAX_TILED = 16, MAX_LINES = 2 };
 
 enum check { NEVER_EMPTY, WHOLE_BLOCKS, CHECKS };
 
@@ -22,9 +23,11 @@ struct asked {
     uint8_t cut[MAX_OPERANDS][MAX_AXES];
     uint64_t walks[MAX_OPERANDS], leaves[MAX_OPERANDS], all; /* all: in some of these */
     uint64_t copied[2][MAX_OPERANDS], passed[MAX_OPERANDS], checked[CHECKS][MAX_OPERANDS],
-        sound[CHECKS][MAX_OPERANDS];
+        sound[CHECKS][MAX_OPERANDS], printed[MAX_LINES][MAX_OPERANDS];
+    double line[MAX_LINES]; /* bytes of a line in which footprints are counted (caches.c); 0: of none */
     struct copy copy[2][MAX_OPERANDS][MAX_LOOPS + 1];
     double traffic[MAX_OPERANDS][MAX_LOOPS + 1];
+    struct footprint *print[MAX_LINES][MAX_OPERANDS][MAX_LOOPS + 1];
 };
 
 /* What pricing asks again and again about one list of loops, computed once (tiling.c). */
@@ -66,6 +69,13 @@ bool loop_unrolled(const struct work *, const struct nest *, const struct plan *
 double plan_passing(const struct work *, const struct nest *, const struct plan *,
                     const struct access *);
 void plan_tabulate(const struct work *, const struct task *, struct plan *, struct tiling *);
+
+/* The number of an access (0: the result, then reads); -1: it has none, or is one of too many. */
+static inline int asked_access(const struct stmt *st, const struct access *acc) {
+    bool reads = acc >= st->read && acc < st->read + st->nreads;
+    int64_t i = reads ? acc - st->read + 1 : acc == &st->dst ? 0 : MAX_OPERANDS;
+    return i < MAX_OPERANDS ? (int)i : -1;
+}
 
 /* What was asked about this task's tiles, where the plan's loops are tabulated; NULL. */
 static inline struct asked *plan_asked(const struct plan *p, const struct task *t) {

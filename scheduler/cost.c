@@ -1,6 +1,8 @@
 #include "scheduler/cost.h"
+#include "ir/number.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/nest.h"
+#include "scheduler/plan/search_known.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 
@@ -85,6 +87,17 @@ static double least_turns(const struct work *w, int stmt) {
     return open ? 0 : turns;
 }
 
+static uint64_t nests_unsearched(struct work *w) {
+    struct arena scratch;
+    uint64_t hash = 1;
+    arena_init(&scratch);
+    for (int i = 0; i < w->nnests; i++)
+        if (w->nest[i].core < 0)
+            hash = hash_add(hash, (int64_t)nest_key(w, &w->nest[i], &scratch).hash);
+    arena_free(&scratch);
+    return hash;
+}
+
 void cost_begin(struct work *w) {
     int device = -1;
     double sum = 0;
@@ -93,13 +106,14 @@ void cost_begin(struct work *w) {
     for (int i = 0; i < w->norder && w->fallback >= 0 && device >= 0; i++)
         if (w->task_of[w->order[i]] == -1 && !w->in_prepare[w->order[i]])
             sum += most_turns(w, w->order[i]) * host_cycles(w, w->order[i]);
-    w->planned = w->on_host = sum > 0 ? host_in_cycles(w, device, sum) : 0;
+    w->on_host = sum > 0 ? host_in_cycles(w, device, sum) : 0;
+    w->planned = (struct planned){w->on_host, nests_unsearched(w)};
     memset(w->alone, 0, sizeof w->alone);
 }
 
 void cost_plan(struct work *w, const struct nest *n, double cycles, double alone) {
     double grid = grid_part(w, n);
-    w->planned += most_turns(w, n->first) * cycles * grid;
+    w->planned.cycles += most_turns(w, n->first) * cycles * grid;
     w->alone[nest_queue(w, n)] += least_turns(w, n->first) * alone * grid;
 }
 

@@ -162,9 +162,12 @@ static bool consider_packing(struct work *w, const struct moves *moves, struct n
 }
 
 static bool gives_up(const struct work *w) {
-    double most = w->options ? w->options->most : 0,
-           planned = w->options ? w->options->most_planned : 0;
-    if (planned > 0 && w->planned > planned) return true;
+    if (!w->options) return false;
+    double most = w->options->most;
+    struct planned other = w->options->other, own = w->planned;
+    if (other.cycles > 0 && own.cycles > other.cycles) return true;
+    if (other.cycles > 0 && own.cycles == other.cycles && own.unsearched == other.unsearched)
+        return true;
     for (int q = 0; q < w->m->nqueues && most > 0; q++)
         if (w->alone[q] + w->on_host >= most) return true;
     return false;
@@ -181,7 +184,7 @@ static bool may_pack(const struct work *w, const struct nest *n) {
  * searched before it is their plan, unless panels may shorten it; of the others their instructions
  * alone. Where there is nothing to search, nothing is spared. */
 static bool is_hopeless(struct work *w) {
-    bool limited = w->options && (w->options->most > 0 || w->options->most_planned > 0),
+    bool limited = w->options && (w->options->most > 0 || w->options->other.cycles > 0),
          searches = false;
     for (int i = 0; i < w->nnests && limited; i++) {
         struct nest *n = &w->nest[i];

@@ -17,7 +17,7 @@ enum {
     LONG_STEPS = 300000 /* of two schedules that are compared once */
 };
 static const double AS_PRICED = 1.25, ON_CPU = 0.97, NEARLY = 1.1, BETTER = 0.99,
-                    MUCH_BETTER = 0.93, HOPELESS = 4, IDLE = 32, WORSE = 1.01;
+                    MUCH_BETTER = 0.93, HOPELESS = 4, IDLE = 32;
 
 /* Another answer often leads to a schedule that there was. */
 struct seen {
@@ -33,13 +33,13 @@ struct trying {
     struct arena arena;
     uint64_t *tried; /* hashes of answers */
     int ntried, cap, left, adopted,
-        warnings;         /* tries left; answers that are preferred; of the schedule at hand */
-    bool walked;          /* a schedule was simulated */
-    bool single;          /* mappings alone are tried, those with one axis in a vector; the best */
-    double better;        /* what a try must cost at most, of the best one's cost */
-    double planned, next; /* schedule.planned of the best schedule, and of the last one */
-    int64_t below;        /* effort.below when the tries began */
-    double hopeless;      /* answers that are priced so many times as high are not tried */
+        warnings;  /* tries left; answers that are preferred; of the schedule at hand */
+    bool walked;   /* a schedule was simulated */
+    bool single;   /* mappings alone are tried, those with one axis in a vector; the best */
+    double better; /* what a try must cost at most, of the best one's cost */
+    struct planned planned, next; /* of the best schedule, and of the last one; {0}: not compared */
+    int64_t below;                /* effort.below when the tries began */
+    double hopeless;              /* answers that are priced so many times as high are not tried */
     struct seen *seen;
     int nseen, cap_seen;
     struct known_covers *covers; /* with the answers that are preferred */
@@ -86,8 +86,8 @@ static double cost_of(struct trying *t, double most, enum question_kind kind) {
     quiet.doing = NULL;
     quiet.steps = PLANS;
     quiet.trying = decider_by_cost(t->decider);
-    quiet.most_planned = WORSE * t->planned;
-    quiet.most = t->planned > 0 ? most : 0;
+    quiet.other = t->planned;
+    quiet.most = t->planned.cycles > 0 ? most : 0;
     quiet.covers = kind == QUESTION_FUSION ? NULL : t->covers; /* asked beside the cover too */
     struct schedule *s = schedule_mapped(t->p, t->m, t->floats, t->decider, &quiet, &cover, &diags);
     if (s) t->next = s->planned;
@@ -212,14 +212,15 @@ struct adopted {                 /* of a round of tries, the best so far */
     const struct answer *answer; /* NULL: none pays */
     struct put_question *asked;
     int nasked;
-    double cost, planned;
+    double cost;
+    struct planned planned;
 };
 
 static double try_answer(struct trying *t, const struct answer *x, double most) {
     t->left--;
     decider_again(t->decider, t->adopted);
     decider_prefer(t->decider, x->to->kind, x->to->subject, x->to->text[x->candidate]);
-    t->next = 0;
+    t->next = (struct planned){0};
     return cost_of(t, most, x->to->kind);
 }
 
@@ -254,7 +255,7 @@ static bool improve(struct trying *t, struct put_question **asked, int *n, doubl
     *cost = best.cost;
     *asked = best.asked;
     *n = best.nasked;
-    t->planned = t->planned > 0 ? best.planned : 0;
+    if (t->planned.cycles > 0) t->planned = best.planned;
     t->adopted++;
     if (x->to->kind == QUESTION_FUSION) covers_forget(t->covers);
     return true;

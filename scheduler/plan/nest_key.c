@@ -197,11 +197,12 @@ static void put_needle(struct writer *k, const struct needle *nd) {
     put_bits(k, &nd->entry_cycles, sizeof nd->entry_cycles);
 }
 
+/* Followers are priced as the mapper did; what it thought of the core does not count. */
 static void put_task(struct writer *k, int task) {
     put(k, task >= 0);
     if (task < 0) return;
     const struct task *t = &k->w->task[task];
-    double cost = task_cost(k->w, task);
+    double cost = task == k->nest->core ? 0 : task_cost(k->w, task);
     put_stmt(k, &k->w->p->stmt[t->stmt]);
     put_bits(k, &cost, sizeof cost);
     put_needle(k, t->needle);

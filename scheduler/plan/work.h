@@ -67,7 +67,7 @@ struct work {
     int64_t (*kept_bytes)[MAX_MEMORIES]; /* [nscopes] copies that stay over all steps */
     int fallback;  /* machine.fallback; -1 */
     double on_host; /* cycles of the fallback's statements, beside a device */
-    double planned; /* of these and the nests planned so far, as the model has their best plans */
+    struct planned planned; /* of these and the nests planned so far, as the model has their best plans */
     double alone[MAX_QUEUES]; /* the least that the instructions of these take by themselves */
     struct known_searches *searches; /* that were made, for this nest or another (search_known.h) */
     struct effort *effort;           /* theirs */

@@ -161,6 +161,13 @@ struct forecast {
     const char *bound;                 /* what takes so long: the id of a queue, bus or cache, or words; NULL: not known */
 };
 
+/* What nests were planned to cost before groups and the clock, with the host's statements. Nests without sums are not
+ * searched, and have no price there: a hash of all that their plans depend on. */
+struct planned {
+    double cycles;
+    uint64_t unsearched;
+};
+
 struct schedule {
     struct arena arena;                /* owns everything below */
     const char *machine_name;
@@ -174,7 +181,7 @@ struct schedule {
     struct open_cost *open; int nopen; /* and what sizes known only when it runs multiply */
     double alone;                      /* of these those in which the cores' instructions run when nothing holds them up */
     struct forecast *forecast;         /* [program.nstmts] cycles 0 but at one statement of each part of the run; NULL: not known */
-    double planned;                    /* what its nests were planned to cost before groups and the clock, with the host's statements */
+    struct planned planned;
     double least;                      /* the device takes no less: the same of the queue that has most of them */
     double host, host_rate;            /* beside a device: the fallback's work, in cycles of the device, and its own cycles in one of these; 0 */
     struct chain *chain;               /* owned: from the program as written to `program`, with witnesses; NULL: not known */

@@ -14,9 +14,10 @@ struct normal {
     bool over[MAX_DIMS];
     double epsilon;
     bool centred; /* the mean is taken away */
+    bool behind;  /* epsilon is added to the root, not to the variance */
     const char *index[MAX_DIMS], *kept[MAX_DIMS];
     int64_t extent[MAX_DIMS];    /* of the statistics: 1 where a mean is taken */
-    struct tensor *mean, *scale; /* of sum_type; scale: 1 / sqrt(variance + epsilon) */
+    struct tensor *mean, *scale; /* of sum_type; scale: what follows is multiplied by */
 };
 
 static bool floats(struct import *im, const struct tensor *x) {
@@ -28,7 +29,8 @@ static struct tensor *statistic(struct import *im, struct normal *n, const char 
     return tensor_temporary(im, base, name, sum_type(n->x->type), n->x->ndims, n->extent);
 }
 
-/* Statements that make n->mean and n->scale: sum, mean, sum of squares of differences. */
+/* Statements that make n->mean and n->scale: sum, mean, sum of squares of differences, one by the
+ * root of their mean. */
 static bool normal_statistics(struct import *im, struct normal *n, const char *base) {
     struct tensor *x = n->x;
     double count = 1;
@@ -53,7 +55,8 @@ static bool normal_statistics(struct import *im, struct normal *n, const char *b
     }
     emit_statement(im, "%s = 0", q);
     emit_statement(im, "%s += %s * %s", q, e, e);
-    emit_statement(im, "%s = 1 / sqrt(%s / %s + %s)", tensor_element(im, n->scale, n->kept), q, of,
+    emit_statement(im, n->behind ? "%s = 1 / (sqrt(%s / %s) + %s)" : "%s = 1 / sqrt(%s / %s + %s)",
+                   tensor_element(im, n->scale, n->kept), q, of,
                    text_number(im, TYPE_F64, n->epsilon));
     return true;
 }
@@ -182,7 +185,7 @@ bool op_group_normalization(struct import *im) {
 }
 
 bool op_mean_variance_normalization(struct import *im) {
-    struct normal n = {.x = node_input(im, 0), .epsilon = 1e-9, .centred = true};
+    struct normal n = {.x = node_input(im, 0), .epsilon = 1e-9, .centred = true, .behind = true};
     const int64_t *axes;
     int count, d;
     static const int64_t preset[3] = {0, 2, 3};

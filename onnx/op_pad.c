@@ -13,13 +13,12 @@ static const int64_t MAX_PAD = INT64_C(1) << 40;
 struct pads {
     struct tensor *x;
     const char *mode;
+    double value; /* of the attribute, which exporters write in every mode */
     int64_t before[MAX_DIMS], after[MAX_DIMS], extent[MAX_DIMS]; /* extent: of the result */
 };
 
-static const char *pad_value(struct import *im, const struct tensor *x) {
+static const char *pad_value(struct import *im, const struct tensor *x, double f) {
     struct tensor *v = node_given(im, 2);
-    double f = 0;
-    if (!attribute_float(im, "value", &f)) return NULL;
     if (v && (!v->data || v->elements != 1 || v->type != x->type)) {
         node_fail(im, "the value to pad with is not a constant of the input's type");
         return NULL;
@@ -36,7 +35,7 @@ static bool pads_read(struct import *im, struct pads *p) {
     const int64_t *pads, *axes = NULL;
     int n, naxes = 0, d;
     p->mode = "constant";
-    if (!attribute_string(im, "mode", &p->mode) ||
+    if (!attribute_string(im, "mode", &p->mode) || !attribute_float(im, "value", &p->value) ||
         !attribute_or_input(im, attribute_find(im, "paddings") ? "paddings" : "pads", 1, &pads,
                             &n) ||
         !node_list(im, "axes", 3, &axes, &naxes))
@@ -61,7 +60,7 @@ static bool pads_read(struct import *im, struct pads *p) {
 }
 
 static bool pad_constant(struct import *im, struct pads *p) {
-    const char *fill = pad_value(im, p->x), *index[MAX_DIMS], *from[MAX_DIMS];
+    const char *fill = pad_value(im, p->x, p->value), *index[MAX_DIMS], *from[MAX_DIMS];
     if (!fill) return false;
     struct tensor *y = node_result(im, p->x->type, p->x->ndims, p->extent);
     if (!y) return false;

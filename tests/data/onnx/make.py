@@ -517,3 +517,9 @@ own = np.random.default_rng(11)
 for name, opset, n in (('group_normalization', 21, 6), ('group_normalization_by_group', 18, 3)):
     x, s, b = (own.standard_normal(shape).astype(np.float32) for shape in ((2, 6, 3, 4), (n,), (n,)))
     case(name, [h.make_node('GroupNormalization', ['x', 's', 'b'], ['y'], num_groups=3, epsilon=1e-3)], {'x': x}, {'s': s, 'b': b}, {'y': T.FLOAT}, opset)
+# Small deviations: epsilon is added to the root, as the specification's function does it. ONNX Runtime adds none. Older exporters write a value to pad with in every mode.
+x = (own.standard_normal((2, 3, 4, 5)) * np.reshape([1e-2, 1e-5, 1e-7], (1, 3, 1, 1))).astype(np.float32)
+wide = x.astype(np.float64)
+apart = wide - wide.mean((0, 2, 3), keepdims=True)
+case('mean_variance_small', [h.make_node('MeanVarianceNormalization', ['x'], ['y'])], {'x': x}, {}, {'y': T.FLOAT}, results=[(apart / (np.sqrt((apart ** 2).mean((0, 2, 3), keepdims=True)) + 1e-9)).astype(np.float32)])
+case('pad_reflect_value', [h.make_node('Pad', ['x'], ['y'], mode='reflect', pads=[0, 1, 2, 0], value=0.5)], {'x': own.standard_normal((3, 4)).astype(np.float32)}, {}, {'y': T.FLOAT}, 7)

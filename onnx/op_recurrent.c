@@ -99,10 +99,12 @@ static bool activation_numbers(struct import *im, const char *name, const struct
     return true;
 }
 
+/* What is given for a second direction that is not there is left out: the specification presets two
+ * for any RNN, and ONNX Runtime's optimisers write that into models. */
 static bool activations_read(struct import *im, struct cell *c, const char *const *preset) {
     int n = c->functions * (int)c->directions;
     const Onnx__AttributeProto *a = attribute_find(im, "activations");
-    if (a && a->n_strings != (size_t)n)
+    if (a && a->n_strings != (size_t)n && a->n_strings != 2 * (size_t)c->functions)
         return node_fail(im, "'activations' has %zu entries, expected %d", a->n_strings, n);
     for (int k = 0; k < n; k++) {
         c->function[k] = preset[k % c->functions];

@@ -523,3 +523,6 @@ wide = x.astype(np.float64)
 apart = wide - wide.mean((0, 2, 3), keepdims=True)
 case('mean_variance_small', [h.make_node('MeanVarianceNormalization', ['x'], ['y'])], {'x': x}, {}, {'y': T.FLOAT}, results=[(apart / (np.sqrt((apart ** 2).mean((0, 2, 3), keepdims=True)) + 1e-9)).astype(np.float32)])
 case('pad_reflect_value', [h.make_node('Pad', ['x'], ['y'], mode='reflect', pads=[0, 1, 2, 0], value=0.5)], {'x': own.standard_normal((3, 4)).astype(np.float32)}, {}, {'y': T.FLOAT}, 7)
+# ONNX Runtime's optimisers write the specification's preset: two functions, whatever the direction.
+case('rnn_two_functions', [h.make_node('RNN', ['x', 'w', 'r'], ['y'], hidden_size=3, direction='reverse', activations=['Tanh', 'Tanh'])], {'x': own.standard_normal((4, 2, 5)).astype(np.float32)},
+     {'w': own.standard_normal((1, 3, 5)).astype(np.float32), 'r': own.standard_normal((1, 3, 3)).astype(np.float32)}, {'y': T.FLOAT}, 14)

@@ -28,6 +28,7 @@ void job_free(struct job *j) {
     if (j->own_program) program_free(j->own_program);
     if (j->rewritten) program_free(j->rewritten);
     program_free(j->fixed);
+    program_free(j->shifted);
     if (j->sized) program_free(j->sized);
     if (j->model) onnx_free(j->model);
     npz_free(&j->expected);
@@ -410,6 +411,8 @@ static const struct program *job_begin(isamap *im, struct job *j, enum rewrite_e
     if (!allowed_effect(im, floats)) return NULL;
     j->decider = open_decider(im);
     if (!j->decider) return NULL;
+    if (j->model && !j->shifted && (j->shifted = mapper_signed(j->program, j->machine)))
+        j->program = j->shifted;
     if (!im->option.allow ? j->model && j->model->requantised : allows(im, REWRITE_REQUANTISES))
         fix_points(im, j, *floats);
     if (!im->option.rewrite) return j->program;

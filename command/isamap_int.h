@@ -87,6 +87,7 @@ struct job {
     struct onnx_model *model;
     struct npz expected;   /* --compare; no arrays: it was not given */
     struct program *program, *own_program; /* own_program: NULL when the model owns it */
+    struct program *shifted;   /* `program`, its unsigned bytes kept as signed ones; or NULL */
     struct program *fixed;     /* `program`, its requantisers in fixed point; or NULL */
     struct program *rewritten; /* what is compiled for `program`: after --rewrite; or NULL */
     struct program *sized; /* with the sizes below; NULL before job_sizes, or where there is none */

@@ -192,6 +192,9 @@ void needles_close(struct needles *);  /* NULL: nothing */
 /* The same where rewrites may do to floats what `floats` says (see enum rewrite_effect, whose default is REWRITE_REORDERS), without the mappings that are
  * refused (NULL: none), with the needles of earlier covers (NULL: of this one alone). */
 struct cover *mapper_cover_allowing(const struct program *, const struct machine *, enum rewrite_effect floats, const struct refusals *, struct needles *, struct decider *, struct diags *);
+/* The same program with unsigned bytes kept as signed ones, 128 less (mapper/signed.c), where sums of products read such bytes and instructions of a device
+ * multiply signed ones alone. Buffers that it had keep their numbers, arguments their types. NULL: there are none, or it has recurrences or calls. */
+struct program *mapper_signed(const struct program *, const struct machine *);
 /* Beside a device, requantisers of a model in fixed point where the prices of covers say that this costs clearly less, device and host together. data[b]: the
  * elements of constant b; NULL: not known. Each result is at most half a step from what it was before rounding. The decider is asked anew for each part. NULL:
  * nothing changes; *changed: how many do. */

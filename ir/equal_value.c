@@ -140,7 +140,20 @@ static int sole(const struct program *p, const int64_t *coef, int64_t *c) {
         found = a;
         *c = coef[a];
     }
-    return found >= 0 && (*c == 1 || *c == -1) ? found : -1;
+    return found;
+}
+
+/* The axis that is c times in an index equal to the row, beside the constant; NULL: not everywhere a
+ * whole number. */
+static int64_t *row_divided(struct equal *x, const int64_t *row, int n, int64_t constant,
+                            int64_t c) {
+    int64_t *out = row_longer(x, row, n, 0);
+    out[0] -= constant;
+    for (int k = 0; k <= n; k++) {
+        if (out[k] % c != 0) return NULL;
+        out[k] /= c;
+    }
+    return out;
 }
 
 /* An index over several axes gives one that it has once, from the others. */
@@ -186,11 +199,9 @@ static struct spot instances(struct equal *x, const struct side *side, int event
         const int64_t *coef = st->dst.coef + (size_t)d * width;
         int a = sole(p, coef, &k);
         if (a < 0 || s.axis[a] || !(st->axes >> a & 1)) continue;
+        if (!(s.axis[a] = row_divided(x, row[d], c->n, coef[p->naxes], k))) continue;
         given[d] = true;
         known |= UINT64_C(1) << a;
-        s.axis[a] = row_longer(x, row[d], c->n, 0);
-        s.axis[a][0] -= coef[p->naxes];
-        for (int i = 0; i <= c->n && k < 0; i++) s.axis[a][i] = -s.axis[a][i];
     }
     free_axes &= ~known;
     solve_axes(p, st, given, &known, solved);

@@ -560,6 +560,36 @@ static void test_chains_end(void **state) {
     text_free(&declared);
 }
 
+/* Every third element in rows and columns: of which one it was made is found by dividing, so the
+ * relations have no more dimensions for a longer chain. */
+static enum evidence strided_chain(int links, int more) {
+    struct text t[2] = {{0}, {0}}, declared = {0};
+    text_printf(&declared, "inout C: f32[50,50]  axes i: 16, j: 16\n");
+    for (int k = 0; k <= links; k++) text_printf(&declared, "temp T%d: f32[16,16]  ", k);
+    text_printf(&t[1], "T0[i,j] = C[3*i + 2,3*j]; ");
+    for (int k = 0; k < links; k++) {
+        text_printf(&t[0], "C[3*i + 2,3*j] = sin(C[3*i + 2,3*j]); ");
+        text_printf(&t[1], "T%d[i,j] = sin(T%d[i,j]); ", k + 1, k);
+    }
+    text_printf(&t[1], more ? "C[3*i + 2,3*j] = sin(T%d[i,j])" : "C[3*i + 2,3*j] = T%d[i,j]",
+                links);
+    struct equal_case c = {declared.at, t[0].at, t[1].at, LAWS_EXACT, true};
+    struct program *p = program_of(&c, c.before), *q = program_of(&c, c.after);
+    struct items all = {0, p->nitems}, also = {0, q->nitems};
+    enum evidence found = items_equal_by(p, all, q, also, LAWS_EXACT, 0).evidence;
+    program_free(p);
+    program_free(q);
+    for (int side = 0; side < 2; side++) text_free(&t[side]);
+    text_free(&declared);
+    return found;
+}
+
+static void test_strided_chains(void **state) {
+    (void)state;
+    assert_int_equal(strided_chain(40, 0), EVIDENCE_PROVED);
+    assert_int_not_equal(strided_chain(40, 1), EVIDENCE_PROVED);
+}
+
 /* Proofs are kept by what they look at: a statement of a recurrence's body is not one outside. */
 static void test_kept_proofs(void **state) {
     struct program *p = program_of(&cases[0], cases[0].before);
@@ -617,8 +647,8 @@ static void test_samples_of_sums(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases), cmocka_unit_test(test_samples_of_sums),
-        cmocka_unit_test(test_bounded), cmocka_unit_test(test_chains_end),
-        cmocka_unit_test(test_kept_proofs)};
+        cmocka_unit_test(test_cases),          cmocka_unit_test(test_samples_of_sums),
+        cmocka_unit_test(test_bounded),        cmocka_unit_test(test_chains_end),
+        cmocka_unit_test(test_strided_chains), cmocka_unit_test(test_kept_proofs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,7 @@ struct opnd route_stop(const struct work *w, const struct opnd *o, const struct 
     if (k >= r->n) return at;
     at.memory = r->memory[k];
     at.where = IN_LOCAL;
+    if (o->stop_align) at.align = o->stop_align[at.memory];
     geom_tile(w, &at);
     at.geom.plain = k < o->plain;
     at.geom.first = o->geom.first;

@@ -46,6 +46,7 @@ struct opnd {
     int64_t quantum; /* elements that rows of plain copies, and single elements in other copies, are multiples of, so that they begin at words everywhere; 0 */
     int spaced, turned; /* of a home made for it (geom.h) */
     int64_t align;  /* of its slots, where it is local: what instructions and moves ask for */
+    const int64_t *stop_align; /* the same of its copies on the way, by memory; NULL: not known yet */
     bool zero_tail; /* a reduction axis of the needle reaches past the statement's: needs a padded
                        home */
 };

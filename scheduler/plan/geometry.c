@@ -391,7 +391,7 @@ static void blocks_of_quantum(const struct work *w, const struct task *t, const 
                               const struct access *acc, struct geom *g) {
     struct coord *c = &g->at[g->ninner];
     int64_t lo, hi;
-    if (o->quantum < 2 || o->plain || o->writes || g->span > 1 || g->n == g->ninner || c->dim < 0 ||
+    if (o->quantum < 2 || o->plain || g->span > 1 || g->n == g->ninner || c->dim < 0 ||
         c->div > 1 || g->block[c->dim] > 1 || g->n + 1 == MAX_COORDS ||
         access_coef(w->p, acc, c->dim, w->p->naxes) % o->quantum)
         return;

@@ -384,16 +384,17 @@ bool route_spaced(struct work *w, const struct moves *moves, const struct task *
 }
 
 bool route_in_blocks(struct work *w, const struct moves *moves, const struct task *t,
-                     struct opnd *o) {
+                     struct opnd *o, bool write) {
     struct route found[MAX_ROUTES];
     struct opnd probe = *o;
-    if (o->quantum || o->plain || o->where != IN_LOCAL || o->writes || o->read < 0 ||
-        packed_fits(w, moves, t, &probe, false))
+    if (o->quantum || o->plain || o->where != IN_LOCAL ||
+        (write ? attached_at(o, STORES) != NULL : o->writes || o->read < 0) ||
+        packed_fits(w, moves, t, &probe, write))
         return false;
-    int n = routes_find(w, moves, o, stored(w, t, o, false), false, found);
+    int n = routes_find(w, moves, o, stored(w, t, o, write), write, found);
     for (int i = 0; i < n; i++) {
         probe.quantum = route_quantum(w, &found[i], found[i].n, (int64_t)type_size(o->decl->type));
-        if (!packed_fits(w, moves, t, &probe, false) || probe.geom.span < probe.quantum) continue;
+        if (!packed_fits(w, moves, t, &probe, write) || probe.geom.span < probe.quantum) continue;
         o->quantum = probe.quantum;
         return geom_make(w, t, o);
     }

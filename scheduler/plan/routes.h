@@ -25,7 +25,7 @@ bool route_turned(struct work *, const struct moves *, const struct task *, stru
 /* Would they fit if pieces of a home made for it began where moves may begin, with gaps between? Then they do from now on. */
 bool route_spaced(struct work *, const struct moves *, const struct task *, struct opnd *, bool write);
 /* Would they fit if copies held as many elements at a time as home and the memories on the way are aligned to, and not otherwise? Then they do from now on. */
-bool route_in_blocks(struct work *, const struct moves *, const struct task *, struct opnd *);
+bool route_in_blocks(struct work *, const struct moves *, const struct task *, struct opnd *, bool write);
 /* The shortest route whose moves fit; false: *why. */
 bool route_first(struct work *, const struct moves *, const struct task *, struct opnd *, bool write,
                  const char **why);

@@ -287,12 +287,27 @@ static bool surround(struct stay *c) {
     return true;
 }
 
+/* A question, where some local place might keep anything. What the body's copies take at the rate
+ * of home is what staying may save at most: which of them can go is not known before. */
+static bool agrees(const struct stay *c) {
+    const struct work *w = c->w;
+    double rate = w->m->memory[w->m->home].rate, bytes = 0;
+    bool any = false;
+    for (int i = 0; i < c->nuses && !any; i++) any = stay_may(c, c->use[i].place);
+    for (int i = 0; i < c->ncopies; i++) bytes += (double)c->copy[i].bytes;
+    int axis = c->list->at[c->node].loop->axis;
+    struct candidate each[2] = {{"go home", rate > 0 ? bytes / rate : bytes, NULL},
+                                {"stay", 0, NULL}};
+    const char *subject = arena_printf(w->arena, "what steps of '%s' make", w->p->axis[axis].name);
+    return any && work_ask(w, QUESTION_RESIDENCY, subject, each, 2, 1) == 1;
+}
+
 static bool recurrence_stays(struct work *w, const struct moves *moves, const struct nodes *run,
                              struct nodes *list, int *node) {
     struct loop_node *l = list->at[*node].loop;
     struct stay c = {.w = w, .moves = moves, .list = list, .node = *node};
     c.body = (struct nodes){l->body, l->nbody, l->nbody};
-    if (!stay_look(&c)) return true;
+    if (!stay_look(&c) || !agrees(&c)) return true;
     while (stay_image(&c) || stay_pieces(&c))
         if (!stay_look(&c)) return true;
     c.carries = arena_array(w->arena, (size_t)w->s->nplaces + 1, sizeof *c.carries);

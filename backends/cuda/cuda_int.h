@@ -42,6 +42,8 @@ struct landing {
     int pop_turned[MAX_LANDING_POPS], npops;
 };
 
+enum { MAX_CARRIED = 64 };
+
 struct cuda {
     struct cgen g;       /* its code: the host's part; while a kernel is written: the kernel's body */
     struct text kernels; /* the functions of the device */
@@ -53,6 +55,9 @@ struct cuda {
     bool *used;          /* [nplaces] by the kernel that is written */
     bool *looped;        /* [machine.nunits] a parallel loop over the unit is around */
     const struct loop_node *grid[3]; /* of the kernel that is written: loops that the grid goes over in x, y and z; NULL */
+    int64_t stays; /* of the kernel that is written: blocks that take its tiles in turns; 0: each has one */
+    const struct signal *carried[MAX_CARRIED]; /* given before a tile and taken behind it, which stay from one to the next */
+    int ncarried;
     int *queue, nroles;    /* of the kernel that is written: queues with threads of their own */
     int role;            /* the queue whose threads' part is written; -1: the part of the units' threads */
     int64_t together, own; /* threads of all roles, and of the one whose part is written */
@@ -89,6 +94,14 @@ bool cuda_begins_anew(struct cuda *, const struct node *, int n);
 void cuda_own_locals(struct cuda *, const struct node *, int n, bool grid);
 int64_t cuda_declare_shared(struct cuda *);
 void cuda_declare_places(struct cuda *);
+
+bool cuda_is_shared(struct cuda *, int place); /* it lies in shared memory */
+
+/* ---- turns.c ---- */
+void cuda_find_turns(struct cuda *, const struct node *, int n); /* what `stays` is for these nodes, once their grid and roles are known */
+bool cuda_carries(const struct cuda *, const struct signal *);
+const char *cuda_blocks(struct cuda *); /* how many take the tiles in turns, as text of the host */
+void cuda_turns_loop(struct cgen *, const struct loop_node *outer); /* over the tiles of a block, outer: the grid's outermost loop */
 
 /* ---- alike.c ---- */
 /* The number of a kernel with this body, written unless there is an equal one, and what a launch gives it. */

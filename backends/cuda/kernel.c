@@ -128,6 +128,10 @@ static void parallel_loop(struct cgen *g, const struct loop_node *l) {
     struct cuda *c = g->user;
     for (int k = 0; k < 3; k++) {
         if (c->grid[k] != l) continue;
+        if (c->stays) {
+            cuda_turns_loop(g, l);
+            return;
+        }
         part_loop(g, l, arena_printf(&g->arena, "blockIdx.%c", 'x' + k),
                   arena_printf(&g->arena, "gridDim.%c", 'x' + k));
         return;
@@ -306,6 +310,7 @@ static const char *blocks(struct cuda *c, const struct node *node, bool dealt) {
                                                             : INT32_MAX));
     }
     const char *text = "";
+    if (c->stays) return arena_printf(&g->arena, "%s, 1, 1", cuda_blocks(c));
     for (int k = 0; k < 3; k++) {
         const struct loop_node *l = c->grid[k];
         const char *step = l ? c_integer(g, l->step) : "1";
@@ -385,8 +390,8 @@ void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     if (!threads) threads = cuda_small_threads(c, node, n);
     refuse_ends(c, cuda_begins_kernel(g->machine, node) ? node + 1 : node,
                 cuda_begins_kernel(g->machine, node) ? n - 1 : n);
-    c->nroles = 0;
-    c->budget = 0;
+    c->nroles = c->ncarried = 0;
+    c->stays = c->budget = 0;
     memset(c->used, 0, (size_t)g->schedule->nplaces * sizeof *c->used);
     cuda_mark_used(c, node, n);
     cuda_own_locals(c, node, n, find_grid(c, node, n));
@@ -397,6 +402,7 @@ void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     cuda_begin_objects(c);
     cuda_find_roles(c, node, n);
     cuda_find_landings(c, node, n);
+    cuda_find_turns(c, node, n);
     if (c->nroles)
         threads = roles(c, node, n, threads);
     else

@@ -59,6 +59,11 @@ static bool of_block(struct cuda *c, int place) {
     return c->g.registers[memory] || in_block(c, memory);
 }
 
+bool cuda_is_shared(struct cuda *c, int place) {
+    const struct place *p = &c->g.schedule->place[place];
+    return p->keep == KEEP_LOCAL && !c->g.registers[p->memory] && in_block(c, p->memory);
+}
+
 enum touch { TOUCH_NONE, TOUCH_WRITE, TOUCH_READ };
 
 /* A bound that compares: the loop's turns are a condition. */

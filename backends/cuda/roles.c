@@ -222,7 +222,10 @@ void cuda_signal(struct cgen *g, const struct signal *signal, bool pop) {
         c_plain_emit(g, emit, n);
         return;
     }
-    c_line(g, "{ /* %s %s */", pop ? "pop" : "push", s->id);
+    const char *when = !cuda_carries(g->user, signal) ? ""
+                       : pop                          ? "if (turns - turn <= gridDim.x) "
+                                                      : "if (turn == blockIdx.x) ";
+    c_line(g, "%s{ /* %s %s */", when, pop ? "pop" : "push", s->id);
     g->indent++;
     c_line(g, "const int channel = (int)(%s);", channel_text(g, signal));
     c_line(g, "unsigned char *const bar = y_%d + channel * %lld;", k, (long long)s->size);

@@ -2,6 +2,7 @@
 #include "ir/number.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/nest.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/search_known.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
@@ -117,6 +118,33 @@ void cost_plan(struct work *w, const struct nest *n, double cycles, double alone
     w->alone[nest_queue(w, n)] += least_turns(w, n->first) * alone * grid;
 }
 
+/* The rate at which so many bytes come: that of the home, or of the cache for all units that keeps
+ * them from one run to the next; 0: no limit is stated, or a unit's own cache keeps them. */
+static double rate_of(const struct machine *m, double bytes) {
+    double rate = m->memory[m->home].rate;
+    for (int k = 0; k < m->nmemories; k++) {
+        if (m->memory[k].caches < 0 || bytes > (double)m->memory[k].size) continue;
+        if (m->memory[k].unit > 0) return 0;
+        rate = m->memory[k].rate;
+    }
+    return rate;
+}
+
+/* What a nest that has no plan takes at least: each array that it reads or leaves passes once. */
+static double passing_cycles(const struct work *w, const struct nest *n) {
+    double bytes = 0;
+    for (int b = 0; b < w->p->nbuffers; b++) {
+        bool read = false;
+        for (int i = 0; i < nest_ntasks(n); i++)
+            read |= stmt_reads(&w->p->stmt[w->task[nest_task(n, i)].stmt], b);
+        bool made = nest_maker(w, n, b) >= 0;
+        if (made ? needs_home(w, n, b) : read)
+            bytes += (double)w->p->buffer[b].elements * (double)type_size(w->p->buffer[b].type);
+    }
+    double rate = rate_of(w->m, bytes);
+    return rate > 0 ? bytes / rate : 0;
+}
+
 void cost_sum(struct work *w) {
     int device = -1; /* a queue of it */
     double busy[MAX_QUEUES] = {0};
@@ -135,8 +163,10 @@ void cost_sum(struct work *w) {
         w->s->least = fmax(w->s->least, busy[queue]);
         double part = n->plan.share.n ? n->plan.share.part : grid;
         bool priced = n->core >= 0 && !n->plan.is_static;
+        double chain = 0;
         for (int k = 0; k < n->nchain && !priced; k++)
-            add(w, n->first, part * task_cost(w, n->chain[k].task), NULL);
+            chain += part * task_cost(w, n->chain[k].task);
+        if (chain > 0) add(w, n->first, fmax(chain, passing_cycles(w, n)), NULL);
     }
     for (int i = 0; i < w->ngroups; i++)
         if (w->group[i].n) add(w, lead_of(&w->group[i]), w->group[i].cycles, "a group");

@@ -1,8 +1,8 @@
 /* Which mapping a statement takes, decided by whole plans: the mapper prices instructions and
  * copies before any tile is known. Where the schedule takes much longer than the mapper thought,
  * or than its instructions alone, other answers to its questions are tried one by one. One that
- * makes the schedule cheaper, device and host together, is preferred from then on: on a CPU alone
- * the best of them all, beside a device the first. */
+ * makes the schedule cheaper, device and host together, is preferred from then on: on a CPU or a
+ * grid alone the best of them all, beside a device the first. */
 #include "scheduler/retry.h"
 #include <limits.h>
 #include <math.h>
@@ -17,7 +17,7 @@ enum {
     LONG_STEPS = 300000 /* of two schedules that are compared once */
 };
 static const double AS_PRICED = 1.25, ON_CPU = 0.97, NEARLY = 1.1, BETTER = 0.99,
-                    MUCH_BETTER = 0.93, HOPELESS = 4, IDLE = 32;
+                    MUCH_BETTER = 0.93, HOPELESS = 4, IDLE = 128;
 
 /* Another answer often leads to a schedule that there was. */
 struct seen {
@@ -35,7 +35,8 @@ struct trying {
     int ntried, cap, left, adopted,
         warnings;  /* tries left; answers that are preferred; of the schedule at hand */
     bool walked;   /* a schedule was simulated */
-    bool single;   /* mappings alone are tried, those with one axis in a vector; the best */
+    bool single;   /* mappings alone are tried, those with one axis in a vector */
+    bool best;     /* all answers are tried before one is taken */
     double better; /* what a try must cost at most, of the best one's cost */
     struct planned planned, next; /* of the best schedule, and of the last one; {0}: not compared */
     int64_t below;                /* effort.below when the tries began */
@@ -224,12 +225,12 @@ static double try_answer(struct trying *t, const struct answer *x, double most) 
     return cost_of(t, most, x->to->kind);
 }
 
-/* On a CPU alone the answer that makes it cheapest of all: one that pays may stand in the way of
- * another that pays more. Beside a device, where tries are simulated, the first that pays. What did
- * not pay is not tried again. */
+/* On a CPU or a grid alone the answer that makes it cheapest of all: one that pays may stand in the
+ * way of another that pays more. Beside a device the first that pays. What did not pay is not tried
+ * again. */
 static struct adopted best_answer(struct trying *t, const struct answers *all, double cost) {
     struct adopted best = {.cost = INFINITY};
-    for (int i = 0; i < all->n && t->left > 0 && !(best.answer && !t->single); i++) {
+    for (int i = 0; i < all->n && t->left > 0 && !(best.answer && !t->best); i++) {
         uint64_t hash = hash_answer(t, &all->at[i]);
         if (was_tried(t, hash)) continue;
         double now = try_answer(t, &all->at[i], t->better * cost);
@@ -306,7 +307,7 @@ static bool better_on_cpu(struct trying *t, const struct schedule *s) {
     t->left = tries_of(s);
     t->hopeless = lost ? HOPELESS : NEARLY;
     t->better = ON_CPU;
-    t->single = true;
+    t->single = t->best = true;
     return improved(t, asked, n, cost);
 }
 
@@ -327,6 +328,7 @@ static bool better_on_grid(struct trying *t, const struct schedule *s) {
     t->left = tries_of(s);
     t->hopeless = HOPELESS;
     t->better = MUCH_BETTER;
+    t->best = true;
     t->planned = s->planned;
     return improved(t, asked, n, cost);
 }

@@ -130,17 +130,25 @@ static double rate_of(const struct machine *m, double bytes) {
     return rate;
 }
 
-/* What a nest that has no plan takes at least: each array that it reads or leaves passes once. */
+/* Bytes of the array that the nest reads, or that it leaves at home. */
+static double passing_bytes(const struct work *w, const struct nest *n, int buffer) {
+    bool made = nest_maker(w, n, buffer) >= 0;
+    double most = 0;
+    if (made && !needs_home(w, n, buffer)) return 0;
+    for (int i = 0; i < nest_ntasks(n); i++) {
+        const struct stmt *st = &w->p->stmt[w->task[nest_task(n, i)].stmt];
+        for (int r = -1; r < st->nreads; r++) {
+            const struct access *acc = r < 0 ? &st->dst : &st->read[r];
+            if (acc->buffer == buffer) most = fmax(most, access_bytes(w, st, acc));
+        }
+    }
+    return most;
+}
+
+/* What a nest that has no plan takes at least: what it reads or leaves passes once. */
 static double passing_cycles(const struct work *w, const struct nest *n) {
     double bytes = 0;
-    for (int b = 0; b < w->p->nbuffers; b++) {
-        bool read = false;
-        for (int i = 0; i < nest_ntasks(n); i++)
-            read |= stmt_reads(&w->p->stmt[w->task[nest_task(n, i)].stmt], b);
-        bool made = nest_maker(w, n, b) >= 0;
-        if (made ? needs_home(w, n, b) : read)
-            bytes += (double)w->p->buffer[b].elements * (double)type_size(w->p->buffer[b].type);
-    }
+    for (int b = 0; b < w->p->nbuffers; b++) bytes += passing_bytes(w, n, b);
     double rate = rate_of(w->m, bytes);
     return rate > 0 ? bytes / rate : 0;
 }

@@ -139,17 +139,22 @@ static double host_share(const struct work *w, int stmt, struct loop *out) {
     return best;
 }
 
+double access_bytes(const struct work *w, const struct stmt *st, const struct access *acc) {
+    const struct buffer *b = &w->p->buffer[acc->buffer];
+    double elements = 1;
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((st->axes >> a & 1) && access_varies(w->p, acc, a))
+            elements *= (double)w->p->axis[a].extent;
+    return fmin(elements, (double)b->elements) * (double)type_size(b->type);
+}
+
 /* Bytes of the buffer that the statement touches; of the average step, where its extent grows. */
 static double touched_bytes(const struct work *w, const struct stmt *st, const struct access *acc,
                             double points) {
-    const struct buffer *b = &w->p->buffer[acc->buffer];
-    double box = 1, elements = 1;
-    for (int a = 0; a < w->p->naxes; a++) {
-        if (!(st->axes >> a & 1)) continue;
-        box *= (double)w->p->axis[a].extent;
-        if (access_varies(w->p, acc, a)) elements *= (double)w->p->axis[a].extent;
-    }
-    return fmin(elements, (double)b->elements) * (double)type_size(b->type) * points / fmax(box, 1);
+    double box = 1;
+    for (int a = 0; a < w->p->naxes; a++)
+        if (st->axes >> a & 1) box *= (double)w->p->axis[a].extent;
+    return access_bytes(w, st, acc) * points / fmax(box, 1);
 }
 
 /* Of points in vectors, and of what they bring from far away. */

@@ -176,6 +176,7 @@ struct passing { /* bytes that come, with those of lines that are written; and t
 double stream_cycles(const struct work *, struct passing, double held, double *exposed);
 /* Of a copy tile by tile, from cache to cache. cuts: a tile ends inside a block of a layout (host_cuts). */
 double host_turns(const struct work *, int stmt, double turns, bool cuts);
+double access_bytes(const struct work *, const struct stmt *, const struct access *); /* that one execution of the statement touches at most */
 bool host_cuts(const struct work *, int stmt, int axis, int64_t tile); /* tiles of so many values of the axis do */
 
 /* feeds.c */

@@ -1,5 +1,5 @@
 /* Which statements access a buffer, which axes walk a result. The list of accesses is made anew
- * when one is asked for after a change. */
+ * when one is asked for after a change, or after a buffer was added. */
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
@@ -7,6 +7,7 @@
 struct uses {
     struct arena *arena; /* of the work */
     int made_at;         /* 1 + work.changes; 0: not yet */
+    int nbuffers;        /* of which it was made */
     int *first, *stmt, cap_first, cap_stmt;
 };
 
@@ -51,11 +52,12 @@ static void make(const struct work *w, struct uses *u) {
     for (int b = n; b > 0; b--) u->first[b] = u->first[b - 1];
     u->first[0] = 0;
     u->made_at = w->changes + 1;
+    u->nbuffers = n;
 }
 
 const int *buffer_uses(const struct work *w, int buffer, int *n) {
     struct uses *u = w->uses;
-    if (u->made_at != w->changes + 1) make(w, u);
+    if (u->made_at != w->changes + 1 || u->nbuffers != w->p->nbuffers) make(w, u);
     *n = u->first[buffer + 1] - u->first[buffer];
     return u->stmt + u->first[buffer];
 }

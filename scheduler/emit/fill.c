@@ -260,12 +260,14 @@ static bool piece_ahead(struct emitter *e, struct nodes *body, const struct fill
                lo = e->lo[l[1].axis];
     bool over =
         val_same(e->from_size[f->operand][l[1].axis], val_const((e->ahead.step + 1) * l[1].tile));
+    int64_t by =
+        !over ? l[1].tile : (l->axis == l[1].axis ? l->tile : 0) - e->ahead.step * l[1].tile;
     *times = val_const(0);
     if (over && e->ahead.last) return true;
     if (over) all[l->axis] = val_add(a, from, val_const(l->tile));
     if (over) hold_begun(e, f);
     if (over) e->lo[l->axis] = all[l->axis];
-    e->lo[l[1].axis] = over ? all[l[1].axis] : val_add(a, lo, val_const(l[1].tile));
+    e->lo[l[1].axis] = val_add(a, lo, val_const(by)); /* where loops inside the piece stand now */
     bool ok = fill_part(e, body, f, depth, times);
     e->lo[l->axis] = around;
     e->lo[l[1].axis] = lo;

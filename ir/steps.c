@@ -1,4 +1,5 @@
 #include "ir/steps.h"
+#include "ir/lexer.h"
 
 #include <string.h>
 
@@ -42,14 +43,17 @@ static bool taken(const struct program *p, const char *name) {
         if (!strcmp(p->axis[a].name, name)) return true;
     for (int k = 0; k < p->nparams; k++)
         if (!strcmp(p->param[k].name, name)) return true;
-    return program_buffer(p, name) >= 0;
+    return is_keyword(name, strlen(name)) || program_buffer(p, name) >= 0;
 }
 
+/* Long names are cut: with the number they stay within what the language reads. */
 char *program_unique(struct program *p, const char *base, const char *suffix) {
-    char *name = arena_printf(&p->arena, "%s_%s", base, suffix);
+    enum { BASE = 160, SUFFIX = 64 };
+    char *name = arena_printf(&p->arena, "%.*s_%.*s", BASE, base, SUFFIX, suffix);
     for (char *c = name; *c; c++)
         if (*c == '\'') *c = '_';
-    for (int i = 2; taken(p, name); i++) name = arena_printf(&p->arena, "%s_%s%d", base, suffix, i);
+    const char *stem = name;
+    for (int i = 2; taken(p, name); i++) name = arena_printf(&p->arena, "%s%d", stem, i);
     return name;
 }
 

@@ -1,10 +1,9 @@
 /* The program as scheduled grows: packed buffers, the statements that fill them, their axes. */
-#include "ir/lexer.h"
+#include "ir/steps.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
-#include <string.h>
 
 enum { FEW_AXES = 40 /* of MAX_AXES */ };
 
@@ -25,21 +24,8 @@ int rewrite_axis_apart(struct work *w, const char *name, int64_t extent, uint64_
     return rewrite_axis(w, name, extent);
 }
 
-static bool taken(const struct program *p, const char *name) {
-    for (int i = 0; i < p->naxes; i++)
-        if (!strcmp(p->axis[i].name, name)) return true;
-    for (int i = 0; i < p->nparams; i++)
-        if (!strcmp(p->param[i].name, name)) return true;
-    return is_keyword(name, strlen(name)) || program_buffer(p, name) >= 0;
-}
-
 const char *unique_name(struct work *w, const char *base, const char *suffix) {
-    char *name = arena_printf(&w->p->arena, "%s_%s", base, suffix);
-    for (char *c = name; *c; c++)
-        if (*c == '\'') *c = '_';
-    for (int i = 2; taken(w->p, name); i++)
-        name = arena_printf(&w->p->arena, "%s_%s%d", base, suffix, i);
-    return name;
+    return program_unique(w->p, base, suffix);
 }
 
 int rewrite_buffer(struct work *w, const char *name, enum type type, enum role role, int ndims,

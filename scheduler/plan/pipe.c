@@ -325,6 +325,28 @@ static double room_of(const struct pricing *c, int queue) {
     return depth > 0 ? (double)depth : INFINITY;
 }
 
+static bool same_sync(const struct edge *a, const struct edge *b) {
+    return a->kind == EDGE_TOKEN && b->kind == EDGE_TOKEN && a->sync == b->sync;
+}
+
+static bool shares_tokens(const struct pricing *c, const struct stream *f, int exec, int store) {
+    struct edge give = edge_of_queue(c->w->edges, exec, store),
+                back = edge_of_queue(c->w->edges, store, exec),
+                to = edge_of_queue(c->w->edges, f->queue, f->user),
+                from = edge_of_queue(c->w->edges, f->user, f->queue);
+    return same_sync(&to, &back) || same_sync(&from, &give);
+}
+
+/* Results on their way home take the fills' tokens: then no credit of the fills is out. */
+static bool results_share(const struct pricing *c, const struct stream *f) {
+    const struct stream *way[] = {&c->leaves, &c->drain};
+    for (int i = 0; i < 2; i++)
+        if (way[i]->trips > 0 && way[i]->user != way[i]->queue &&
+            shares_tokens(c, f, way[i]->user, way[i]->queue))
+            return true;
+    return false;
+}
+
 /* Fills may stand a step ahead in a loop of equal lengths around their step, where no others come
  * between and the queue that fills takes all of one without being held up. */
 static bool ahead_possible(const struct pricing *c, const struct flow *f, bool outer) {
@@ -332,13 +354,13 @@ static bool ahead_possible(const struct pricing *c, const struct flow *f, bool o
     const struct plan *p = c->plan;
     int d = f->depth - 1, user = -1;
     double issues = 0;
-    if (p->is_static || n->group || n->nprefix > 0 || n->part_n || d < 0 || f->slots < 2 ||
-        (!outer && p->depth_out > d))
+    if (n->group || n->nprefix > 0 || n->part_n || d < 0 || f->slots < 2 ||
+        (p->is_static && (!outer || loop_unrolled(c->w, n, p, d))) || (!outer && p->depth_out > d))
         return false;
     for (int i = 0; i < c->nfills; i++) {
         const struct stream *s = &c->fill[i];
         if (outer && s->queue != f->queue) continue;
-        if (outer ? !s->outer || (user >= 0 && s->user != user)
+        if (outer ? !s->outer || (user >= 0 && s->user != user) || results_share(c, s)
                   : s->operand < 0 || s->user != c->w->task[n->core].needle->in->queue ||
                         keeps_part(&p->hold[s->operand]))
             return false;
@@ -499,18 +521,6 @@ static double bus_spared(const struct pricing *c, double exec, double waits) {
     double spared = fmin(fmin(*bus, fmax(0, waits - *bus)), fmax(0, exec + waits - turns));
     *bus -= spared;
     return spared;
-}
-
-static bool same_sync(const struct edge *a, const struct edge *b) {
-    return a->kind == EDGE_TOKEN && b->kind == EDGE_TOKEN && a->sync == b->sync;
-}
-
-static bool shares_tokens(const struct pricing *c, const struct stream *f, int exec, int store) {
-    struct edge give = edge_of_queue(c->w->edges, exec, store),
-                back = edge_of_queue(c->w->edges, store, exec),
-                to = edge_of_queue(c->w->edges, f->queue, exec),
-                from = edge_of_queue(c->w->edges, exec, f->queue);
-    return same_sync(&to, &back) || same_sync(&from, &give);
 }
 
 /* Fills whose tokens those of results could be taken for end with each result: then the store is

@@ -252,7 +252,7 @@ static uint64_t queue_set(struct build *b, const struct found *f, const char *at
 static void build_sync(struct build *b, struct sync *s, const struct found *f) {
     static const char *const names[] = {"token", "group", "barrier", "fence", "interlock"};
     const struct node *n = f->node;
-    const char *count = node_attr(n, "count");
+    const char *count = node_attr(n, "count"), *asynchronous = node_attr(n, "asynchronous");
     *s = (struct sync){
         .id = f->id, .unit = f->unit, .memory = -1, .barrier_unit = -1, .at = place(n)};
     for (int k = 0; k < 5; k++)
@@ -263,6 +263,7 @@ static void build_sync(struct build *b, struct sync *s, const struct found *f) {
     s->count = count && !strcmp(count, "*") ? -1 : build_int(b, n, "count", 1, 1);
     s->memory = build_ref(b, n, "memory", KIND_MEMORY);
     s->size = build_int(b, n, "size", 0, 1);
+    s->asynchronous = asynchronous && strchr("t1", *asynchronous);
     if (s->kind == SYNC_BARRIER)
         s->barrier_unit = node_attr(n, "unit") ? build_ref(b, n, "unit", KIND_UNIT) : f->unit;
     s->latency = build_number(b, n, "latency", 0);
@@ -278,6 +279,11 @@ static void build_sync(struct build *b, struct sync *s, const struct found *f) {
         else
             s->pop_emit = build_emits(b, n->child[i], &s->npop_emits);
     }
+    if (asynchronous && s->kind != SYNC_INTERLOCK)
+        diag_line(b->diags, n->file, n->line, 0,
+                  "sync '%s' of kind '%s' has the attribute 'asynchronous', expected it in an "
+                  "interlock alone",
+                  s->id, node_attr(n, "kind"));
     bool ends = s->kind != SYNC_BARRIER;
     if (ends && (!node_attr(n, "from") || !node_attr(n, "to")))
         diag_line(b->diags, n->file, n->line, 0,

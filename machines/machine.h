@@ -105,6 +105,7 @@ struct sync {
     int64_t count;                     /* channels; -1: `*` */
     int memory; int64_t size;          /* where barrier objects live; -1: nowhere */
     int barrier_unit;                  /* barrier: the unit that meets; -1 otherwise */
+    bool asynchronous;                 /* interlock: also of what completes behind its queues */
     double latency, interval;
     struct emit *init_emit, *push_emit, *pop_emit; /* init: of an object in memory, before anything else */
     int ninit_emits, npush_emits, npop_emits;

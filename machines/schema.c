@@ -39,7 +39,7 @@ static const struct element {
     {"bus", "id rate", "latency burst energy", ""},
     {"queue", "id", "depth width order pick contention window threads registers with", "begin"},
     {"state", "id fields", "init count of size align", ""},
-    {"sync", "id kind", "from to depth count memory size unit latency interval", "init push pop"},
+    {"sync", "id kind", "from to depth count memory size unit asynchronous latency interval", "init push pop"},
     {"init", "", "", "emit"},
     {"push", "", "queue", "emit"},
     {"pop", "", "queue", "emit"},
@@ -111,6 +111,7 @@ static const struct {
                {"at", "program launch"},         {"kind", "token group barrier fence interlock"},
                {"as", "llvm c cuda bits"},       {"virtual", "true false 1 0"},
                {"signed", "true false 1 0"},     {"blocking", "true false 1 0"},
+               {"asynchronous", "true false 1 0"},
                {"subnormals", "keep zero"}};
 
 static bool check_value(struct loader *l, const struct node *n, const struct attr *a) {

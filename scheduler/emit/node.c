@@ -176,11 +176,10 @@ bool edge_pass(struct work *w, struct nodes *l, const struct edge *e) {
 bool add_signal(struct work *w, struct nodes *l, int from, int to) {
     if (from == to || edge_of_queue(w->edges, from, to).kind == EDGE_FREE) return true;
     while (from != to) {
-        int next = to;
-        if (graph_distance(w->edges, from, to, &next) < 0) return false;
-        struct edge e = edge_of_queue(w->edges, from, next);
+        struct edge e;
+        if (graph_distance(w->edges, from, to, &e) < 0) return false;
         signal_apart(w, l, &e, false);
-        from = next;
+        from = e.to;
     }
     return true;
 }

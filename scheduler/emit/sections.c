@@ -51,7 +51,7 @@ static uint64_t device_queues(const struct work *w) {
 static bool ring(struct work *w, struct nodes *out, uint64_t queues, bool bell) {
     int host = host_queue(w);
     for (int q = 0; q < w->m->nqueues; q++) {
-        if (!(queues >> q & 1) || !is_device(w, q)) continue;
+        if (!(queues >> q & 1) || (bell && !is_device(w, q))) continue;
         if (!(bell ? add_signal(w, out, host, q) : add_signal(w, out, q, host))) return false;
     }
     return true;

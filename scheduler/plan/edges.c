@@ -27,18 +27,30 @@ static struct edge plain_edge(const struct machine *m, int from, int to) {
     return e;
 }
 
+/* Does hardware keep the order of what completes behind the first queue, too? */
+static bool tracked(const struct machine *m, int from, int to) {
+    for (int i = 0; i < m->nsyncs; i++)
+        if (m->sync[i].kind == SYNC_INTERLOCK && m->sync[i].asynchronous &&
+            joins(&m->sync[i], from, to))
+            return true;
+    return false;
+}
+
 struct edges *edges_new(struct arena *a, const struct machine *m) {
     struct edges *all = arena_alloc(a, sizeof *all);
     size_t n = (size_t)m->nqueues;
     all->m = m;
     all->plain = arena_array(a, n * n + 1, sizeof *all->plain);
     all->completes = arena_array(a, n + 1, sizeof *all->completes);
+    all->tracked = arena_array(a, n * n + 1, sizeof *all->tracked);
     for (int from = 0; from < m->nqueues; from++) {
         all->completes[from] = -1;
         for (int i = 0; i < m->ninstrs && all->completes[from] < 0; i++)
             if (m->instr[i].queue == from) all->completes[from] = m->instr[i].completes;
-        for (int to = 0; to < m->nqueues; to++)
+        for (int to = 0; to < m->nqueues; to++) {
             all->plain[from * m->nqueues + to] = plain_edge(m, from, to);
+            all->tracked[from * m->nqueues + to] = tracked(m, from, to);
+        }
     }
     return all;
 }
@@ -47,6 +59,7 @@ struct edge edge_find(const struct edges *all, int from, int completes, int to) 
     if (from < 0 || to < 0) return (struct edge){EDGE_FREE, -1, -1, from, to};
     struct edge plain = all->plain[from * all->m->nqueues + to];
     if (completes < 0) return plain;
+    if (all->tracked[from * all->m->nqueues + to]) return plain;
     const struct sync *s = &all->m->sync[completes];
     struct edge e = {EDGE_NONE, completes, -1, from, to};
     if (s->to >> to & 1) {
@@ -61,7 +74,18 @@ struct edge edge_find(const struct edges *all, int from, int completes, int to) 
 
 struct edge edge_of_queue(const struct edges *all, int from, int to) {
     struct edge plain = edge_find(all, from, -1, to);
-    return plain.kind == EDGE_FREE ? plain : edge_find(all, from, all->completes[from], to);
+    return from == to || from < 0 || to < 0 ? plain
+                                            : edge_find(all, from, all->completes[from], to);
+}
+
+struct edge edge_meeting(const struct edges *all, int from, int to) {
+    struct edge e = edge_of_queue(all, from, to);
+    for (int i = 0; i < all->m->nsyncs && from != to && e.kind == EDGE_FREE; i++) {
+        const struct sync *s = &all->m->sync[i];
+        if (s->kind == SYNC_BARRIER && meets(all->m, s, from) && meets(all->m, s, to))
+            e.kind = EDGE_BARRIER, e.sync = i;
+    }
+    return e;
 }
 
 bool queues_in_step(const struct edges *all, int a, int b) {

@@ -3,7 +3,8 @@
 #include "scheduler/plan/limits.h"
 #include <string.h>
 
-int graph_distance(const struct edges *all, int from, int to, int *next) {
+static int hops(const struct edges *all, int from, int to, bool meet, struct edge *next) {
+    struct edge (*edge)(const struct edges *, int, int) = meet ? edge_meeting : edge_of_queue;
     int parent[MAX_QUEUES], todo[MAX_QUEUES], n = 0, dist[MAX_QUEUES];
     memset(parent, -1, sizeof parent);
     todo[n++] = from;
@@ -11,7 +12,7 @@ int graph_distance(const struct edges *all, int from, int to, int *next) {
     parent[from] = from;
     for (int i = 0; i < n && parent[to] < 0; i++)
         for (int q = 0; q < all->m->nqueues; q++)
-            if (parent[q] < 0 && edge_of_queue(all, todo[i], q).kind > EDGE_FREE) {
+            if (parent[q] < 0 && edge(all, todo[i], q).kind > EDGE_FREE) {
                 parent[q] = todo[i];
                 dist[q] = dist[todo[i]] + 1;
                 todo[n++] = q;
@@ -19,8 +20,13 @@ int graph_distance(const struct edges *all, int from, int to, int *next) {
     if (parent[to] < 0) return -1;
     int q = to;
     while (q != from && parent[q] != from) q = parent[q];
-    if (next) *next = q;
+    if (next) *next = edge(all, from, q);
     return dist[to];
+}
+
+int graph_distance(const struct edges *all, int from, int to, struct edge *next) {
+    int n = hops(all, from, to, false, next);
+    return n >= 0 ? n : hops(all, from, to, true, next);
 }
 
 bool graph_is_static(const struct machine *m, int memory) {

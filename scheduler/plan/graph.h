@@ -18,12 +18,15 @@ struct edges {
     const struct machine *m;
     struct edge *plain; /* [from * nqueues + to] where it completes at no sync */
     int *completes;     /* [nqueues] the sync at which the first instruction there does; -1 */
+    bool *tracked;      /* [from * nqueues + to] hardware tracks what completes behind `from`, too */
 };
 struct edges *edges_new(struct arena *, const struct machine *);
 
 /* What `from` did with an instruction that completes at that sync (-1: at none), for `to`. */
 struct edge edge_find(const struct edges *, int from, int completes, int to);
 struct edge edge_of_queue(const struct edges *, int from, int to); /* whatever `from` did */
+/* A barrier, where hardware keeps their order: there `to` hears of all that `from` knows. */
+struct edge edge_meeting(const struct edges *, int from, int to);
 /* Hardware keeps their order, whichever comes first. */
 bool queues_in_step(const struct edges *, int a, int b);
 bool edge_rotates(const struct machine *, const struct edge *, int slots); /* a channel for each */
@@ -40,7 +43,7 @@ bool graph_holds(const struct machine *, int memory, enum type);
 bool operand_may_be(const struct operand *, int memory);
 bool move_takes(const struct instr *, int memory);
 bool move_fills(const struct instr *, int memory);
-int graph_distance(const struct edges *, int from, int to,
-                   int *next); /* hops over edges; next: queue after `from` */
+/* Hops over edges, and over meetings where these alone do not lead there; next: after `from`. */
+int graph_distance(const struct edges *, int from, int to, struct edge *next);
 
 #endif

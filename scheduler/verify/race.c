@@ -89,16 +89,15 @@ int race_start_behind(struct verify *v, int qi, int completes) {
 /* Does hardware keep program order from an access of queue a to one of queue b? */
 static bool hardware_orders(const struct verify *v, const struct queue_instance *a,
                             const struct queue_instance *b) {
-    if (a->completes >= 0) return false;
     if (a->queue < 0 || b->queue < 0)
-        return race_same(v, a->inst, b->inst, unit_of(v, b->queue, 0));
-    if (v->m->queue[a->queue].data_order && v->m->queue[b->queue].data_order &&
+        return a->completes < 0 && race_same(v, a->inst, b->inst, unit_of(v, b->queue, 0));
+    if (a->completes < 0 && v->m->queue[a->queue].data_order && v->m->queue[b->queue].data_order &&
         race_same(v, a->inst, b->inst, v->m->queue[b->queue].unit))
         return true;
     for (int s = 0; s < v->m->nsyncs; s++) {
         const struct sync *y = &v->m->sync[s];
-        if (y->kind == SYNC_INTERLOCK && y->from >> a->queue & 1 && y->to >> b->queue & 1 &&
-            race_same(v, a->inst, b->inst, y->unit))
+        if (y->kind == SYNC_INTERLOCK && (a->completes < 0 || y->asynchronous) &&
+            y->from >> a->queue & 1 && y->to >> b->queue & 1 && race_same(v, a->inst, b->inst, y->unit))
             return true;
     }
     return false;

@@ -105,8 +105,9 @@ static double cost_of(struct trying *t, double most, enum question_kind kind) {
 struct answer { /* another one than was given */
     const struct put_question *to;
     int candidate;
-    double ratio; /* of its price to that of the one given */
-    bool late;    /* tried behind the others */
+    double ratio;                     /* of its price to that of the one given */
+    bool late;                        /* tried behind the others */
+    const struct put_question *whole; /* answered "all" with it; NULL */
 };
 struct answers {
     struct answer *at;
@@ -172,7 +173,7 @@ static void add_answers(struct trying *t, const struct put_question *a, double l
             continue;
         GROW(&t->arena, all->at, all->n, all->cap);
         bool late = a->kind == QUESTION_FUSION && isinf(t->hopeless);
-        all->at[all->n++] = (struct answer){a, i, ratio, late};
+        all->at[all->n++] = (struct answer){a, i, ratio, late, NULL};
     }
 }
 
@@ -217,23 +218,51 @@ struct adopted {                 /* of a round of tries, the best so far */
     struct planned planned;
 };
 
-static double try_answer(struct trying *t, const struct answer *x, double most) {
-    t->left--;
+static void prefer(struct trying *t, const struct answer *x) {
     decider_again(t->decider, t->adopted);
     decider_prefer(t->decider, x->to->kind, x->to->subject, x->to->text[x->candidate]);
+    if (x->whole) decider_prefer(t->decider, x->whole->kind, x->whole->subject, "all");
+}
+
+static enum question_kind kind_of(const struct answer *x) {
+    return x->whole ? x->whole->kind : x->to->kind;
+}
+
+static double try_answer(struct trying *t, const struct answer *x, double most) {
+    t->left--;
+    prefer(t, x);
     t->next = (struct planned){0};
-    return cost_of(t, most, x->to->kind);
+    return cost_of(t, most, kind_of(x));
+}
+
+/* A mapping with several axes on one of the instruction's, of which one was taken: then it is
+ * another mapping that is tried by itself. What is its own is all of them. NULL: it has none such.
+ */
+static const struct put_question *left_apart(struct trying *t, const struct answer *x) {
+    int n;
+    const struct put_question *a = decider_asked(t->decider, &n), *found = NULL;
+    for (int i = 0; i < n && x->to->kind == QUESTION_MAPPING; i++) {
+        int all = a[i].n - 1;
+        if (a[i].kind != QUESTION_FUSION || asks_for_rows(&a[i]) || a[i].answer == all ||
+            strncmp(a[i].subject, "axes of", 7) != 0 || strcmp(a[i].text[all], "all") != 0 ||
+            a[i].cost[all] > t->hopeless * a[i].cost[a[i].answer])
+            continue;
+        found = arena_copy(&t->arena, &a[i], sizeof a[i]);
+    }
+    return found;
 }
 
 /* On a CPU or a grid alone the answer that makes it cheapest of all: one that pays may stand in the
  * way of another that pays more. Beside a device the first that pays. What did not pay is not tried
  * again. */
-static struct adopted best_answer(struct trying *t, const struct answers *all, double cost) {
+static struct adopted best_answer(struct trying *t, struct answers *all, double cost) {
     struct adopted best = {.cost = INFINITY};
     for (int i = 0; i < all->n && t->left > 0 && !(best.answer && !t->best); i++) {
         uint64_t hash = hash_answer(t, &all->at[i]);
         if (was_tried(t, hash)) continue;
         double now = try_answer(t, &all->at[i], t->better * cost);
+        if (now >= t->better * cost && !t->best) all->at[i].whole = left_apart(t, &all->at[i]);
+        if (all->at[i].whole) now = try_answer(t, &all->at[i], t->better * cost);
         if (now >= t->better * cost) note_tried(t, hash);
         if (now >= fmin(best.cost, t->better * cost)) continue;
         best.answer = &all->at[i];
@@ -251,14 +280,13 @@ static bool improve(struct trying *t, struct put_question **asked, int *n, doubl
     const struct answer *x = best.answer;
     if (!x) return false;
     note_tried(t, hash_answer(t, x));
-    decider_again(t->decider, t->adopted);
-    decider_prefer(t->decider, x->to->kind, x->to->subject, x->to->text[x->candidate]);
+    prefer(t, x);
     *cost = best.cost;
     *asked = best.asked;
     *n = best.nasked;
     if (t->planned.cycles > 0) t->planned = best.planned;
-    t->adopted++;
-    if (x->to->kind == QUESTION_FUSION) covers_forget(t->covers);
+    t->adopted += x->whole ? 2 : 1;
+    if (kind_of(x) == QUESTION_FUSION) covers_forget(t->covers);
     return true;
 }
 

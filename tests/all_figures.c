@@ -74,6 +74,8 @@ static const struct figures grid[] = {
     {PORTS "stork.xml", I8("gmm"), "M=9 N=17 K=130", NULL},
     {PORTS "avocet.xml", I8("c1d"), "N=2 C=10 K=12 P=20", NULL},
     {PORTS "mole.xml", I8("residual"), "N=1 C=16 H=9 W=9", NULL},
+    {PORTS "mole.xml", I8("c1d"), "N=4", NULL},
+    {PORTS "merlin.xml", I8("gmm"), "M=128 N=64 K=512", NULL},
     {PORTS "heron.xml", I8("gmm"), "M=20 N=24 K=36", NULL},
     {PORTS "nibble.xml", I8("gmm"), "M=20 N=24 K=36", NULL},
 };

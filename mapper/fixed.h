@@ -14,7 +14,7 @@ struct requantiser {
     double zero, lo, hi;         /* the zero point, and the bounds of the result */
     int64_t n;                   /* channels */
     double *scales, *offsets;    /* [n] */
-    double *most;                /* [n]: the sums with their biases are at most so far from 0 */
+    double *least, *most;        /* [n]: of the sums with their biases, while they are made too */
 };
 
 /* y = clip(round((((sum + c) >> before) * m) * 2^-after), lo, hi); m = round(scale * 2^(before + after)) and

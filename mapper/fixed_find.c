@@ -131,17 +131,25 @@ static int dim_of(const struct program *p, const struct access *a, int axis) {
     return -1;
 }
 
-/* The largest magnitude of a factor that is data: an element of 8 bits, perhaps without its zero
- * point. */
-static double magnitude(const struct program *p, const struct stmt *s, int node) {
+/* What a factor that is data can be: an element of 8 bits, perhaps with a zero point. False: it is
+ * something else. */
+static bool limits(const struct program *p, const struct stmt *s, int node, double *lo,
+                   double *hi) {
     const struct op *o = &s->op[node];
     enum type t = o->code == OP_READ ? p->buffer[s->read[o->read].buffer].type : o->type;
     double zero;
-    if (o->code == OP_CAST) return magnitude(p, s, o->arg[0]);
-    if (o->code == OP_SUB && literal(s, o->arg[1], &zero))
-        return magnitude(p, s, o->arg[0]) + fabs(zero);
-    if (o->code != OP_READ || type_is_float(t) || type_size(t) != 1) return INFINITY;
-    return type_is_signed(t) ? 128 : 255;
+    if (o->code == OP_CAST) return limits(p, s, o->arg[0], lo, hi);
+    if (o->code == OP_SUB || o->code == OP_ADD) {
+        if (!literal(s, o->arg[1], &zero) || !limits(p, s, o->arg[0], lo, hi)) return false;
+        if (o->code == OP_SUB) zero = -zero;
+        *lo += zero;
+        *hi += zero;
+        return true;
+    }
+    if (o->code != OP_READ || type_is_float(t) || type_size(t) != 1) return false;
+    *lo = type_is_signed(t) ? -128 : 0;
+    *hi = *lo + 255;
+    return true;
 }
 
 /* Of the products' factors, constants of 8 bits as they stand; -1. */
@@ -156,8 +164,8 @@ static int weights_in(const struct program *p, const void *const *data, const st
     return known && !type_is_float(b->type) && type_size(b->type) == 1 ? o->read : -1;
 }
 
-/* Adds what the products of a statement can add to the sums, by channel: the magnitudes of the
- * weights, each of which meets one datum of a sum as often as axes beside it say. */
+/* Adds what the products of a statement can add to the sums, by channel: each weight meets one
+ * datum of a sum as often as axes beside it say. */
 static bool add_products(const struct program *p, const void *const *data, int stmt, int dim,
                          struct requantiser *x) {
     struct factors f;
@@ -165,8 +173,8 @@ static bool add_products(const struct program *p, const void *const *data, int s
     if (!rw_plain(p, stmt) || !rw_factors(p, stmt, &f) || f.n != 2) return false;
     int k = weights_in(p, data, s, f.node[0]) >= 0 ? 0 : 1;
     int read = weights_in(p, data, s, f.node[k]);
-    double most = magnitude(p, s, f.node[1 - k]), times = 1;
-    if (read < 0 || isinf(most)) return false;
+    double lo, hi, times = 1;
+    if (read < 0 || !limits(p, s, f.node[1 - k], &lo, &hi)) return false;
     const struct access *w = &s->read[read];
     const struct buffer *b = &p->buffer[w->buffer];
     int axis = dim < 0 ? -1 : lone_axis(p, &s->dst, dim), along = dim_of(p, w, axis);
@@ -183,9 +191,12 @@ static bool add_products(const struct program *p, const void *const *data, int s
             times *= (double)p->axis[a].extent;
     int64_t inner = 1;
     for (int d = along + 1; along >= 0 && d < b->ndims; d++) inner *= b->extent[d];
-    for (int64_t i = 0; i < b->elements; i++)
-        x->most[along < 0 ? 0 : i / inner % x->n] +=
-            fabs(element(b->type, data[w->buffer], i)) * most * times;
+    for (int64_t i = 0; i < b->elements; i++) {
+        double v = element(b->type, data[w->buffer], i) * times;
+        int64_t c = along < 0 ? 0 : i / inner % x->n;
+        x->least[c] += fmin(fmin(v * lo, v * hi), 0);
+        x->most[c] += fmax(fmax(v * lo, v * hi), 0);
+    }
     return true;
 }
 
@@ -204,9 +215,10 @@ static bool read_fill(const struct program *p, const void *const *data, int dim,
     x->bias = o->read;
     const struct buffer *b = &p->buffer[s->read[o->read].buffer];
     for (int64_t i = 0; i < b->elements; i++) {
-        double *most = &x->most[dim < 0 ? 0 : i],
-               v = fabs(element(b->type, data[b - p->buffer], i));
-        *most = dim < 0 ? fmax(*most, v) : *most + v;
+        double v = element(b->type, data[b - p->buffer], i);
+        int64_t c = dim < 0 ? 0 : i;
+        x->least[c] = fmin(x->least[c], v);
+        x->most[c] = fmax(x->most[c], v);
     }
     return true;
 }
@@ -244,6 +256,7 @@ bool requantiser_find(struct arena *arena, const struct program *p, const void *
     x->n = x->channel < 0 ? 1 : p->axis[x->channel].extent;
     x->scales = numbers_of(arena, p, data, s, x->scale, x->n);
     x->offsets = numbers_of(arena, p, data, s, x->offset, x->n);
+    x->least = numbers_of(arena, p, data, s, -1, x->n);
     x->most = numbers_of(arena, p, data, s, -1, x->n);
     for (int64_t i = 0; i < x->n; i++)
         if (!(x->scales[i] > 0) || isinf(x->scales[i]) || !isfinite(x->offsets[i])) return false;
@@ -272,7 +285,7 @@ static double error_of(const struct requantiser *x, int64_t i, int before, int a
 static bool fits(const struct requantiser *x, int64_t i, int before, int after) {
     double m = multiplier(x->scales[i], before + after),
            c = fabs((x->offsets[i] + x->zero) / x->scales[i]) + 1 + ldexp(1, before),
-           sum = x->most[i] + c;
+           sum = fmax(-x->least[i], x->most[i]) + c;
     return m >= 1 && m < ldexp(1, MOST_BITS) && sum < 0x1p31 - 1 &&
            (ldexp(sum, -before) + 1) * m < 0x1p31 - 1;
 }

@@ -313,16 +313,11 @@ const char *const rewrite_effect_name[REWRITE_EFFECTS] = {
 
 /* In the order in which they are tried on a failure. */
 const struct rewrite *const rewrites[] = {
-    &rw_scale,      &rw_bounds,         &monotone_exchange,
-    &rw_factor,     &rw_ones,           &rw_trim,
-    &rw_mask,       &rw_phases,         &rw_privatise,
-    &rw_widen,      &rw_offset,         &rw_digits,
-    &rw_narrow_sum, &rw_narrow,         &rw_distribute,
-    &rw_from_zero,  &rw_block_diagonal, &rw_identity,
-    &rw_variance,   &rw_associate,      &rw_commute,
-    &rw_split,      &rw_fuse,           &rw_residual,
-    &rw_add_axis,   &rw_drop_axis,      &rw_im2col,
-    &rw_transpose,  &rw_reshape,        &rw_lanes,
-    &rw_winograd_2, &rw_winograd_4,     &rw_shift,
-    NULL,
+    &rw_scale,      &rw_bounds,     &monotone_exchange, &rw_factor,    &rw_ones,
+    &rw_trim,       &rw_mask,       &rw_phases,         &rw_privatise, &rw_widen,
+    &rw_offset,     &rw_digits,     &rw_narrow_sum,     &rw_narrow,    &rw_zero_point,
+    &rw_distribute, &rw_from_zero,  &rw_block_diagonal, &rw_identity,  &rw_variance,
+    &rw_associate,  &rw_commute,    &rw_split,          &rw_fuse,      &rw_residual,
+    &rw_add_axis,   &rw_drop_axis,  &rw_im2col,         &rw_transpose, &rw_reshape,
+    &rw_lanes,      &rw_winograd_2, &rw_winograd_4,     &rw_shift,     NULL,
 };

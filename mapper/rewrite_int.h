@@ -141,7 +141,7 @@ extern const struct rewrite rw_factor, rw_ones, rw_mask, rw_privatise, rw_varian
 extern const struct rewrite rw_block_diagonal, rw_identity;                                  /* rw_expand.c */
 extern const struct rewrite rw_bounds;                                                       /* rw_bounds.c */
 extern const struct rewrite rw_scale;                                                        /* rw_scale.c */
-extern const struct rewrite rw_shift;                                                        /* rw_shift.c */
+extern const struct rewrite rw_shift, rw_zero_point;                                         /* rw_shift.c */
 extern const struct rewrite rw_residual;                                                     /* rw_residual.c */
 extern const struct rewrite rw_lanes;                                                        /* rw_lanes.c */
 extern const struct rewrite rw_phases;                                                       /* rw_phases.c */

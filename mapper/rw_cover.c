@@ -165,6 +165,17 @@ const char *derivation_text(struct arena *a, const struct derivation *d) {
     return text;
 }
 
+/* What sums begin with, unless it is a number, is priced with them, less its price without the way:
+ * some ways change it, and who sums decides what it costs. */
+static int first_of(const struct program *p, int stmt) {
+    return stmt > 0 && rw_plain(p, stmt) && p->stmt[stmt].combine != COMBINE_SET &&
+                   p->stmt[stmt - 1].combine == COMBINE_SET && p->stmt[stmt - 1].nreads > 0 &&
+                   rw_plain(p, stmt - 1) &&
+                   access_same(p, &p->stmt[stmt - 1].dst, &p->stmt[stmt].dst)
+               ? stmt - 1
+               : stmt;
+}
+
 /* The ways that are proved and clearly cheaper, the cheapest first. Where some lead a device's
  * instructions to the products, only they: who names a device wants them done there. */
 static int good_ways(struct covering *c, const struct derivations *all, double without,
@@ -174,7 +185,10 @@ static int good_ways(struct covering *c, const struct derivations *all, double w
     bool devices = false;
     for (int i = 0; i < all->n; i++) {
         const struct derivation *d = &all->at[i];
-        struct part_price price = part_price(c, d->program, d->from, d->to);
+        int from = first_of(c->cover->program, d->stmt);
+        struct part_price price = part_price(c, d->program, from < d->from ? from : d->from, d->to),
+                          begin = part_price(c, c->cover->program, from, d->stmt);
+        if (!isinf(begin.cycles)) price.cycles -= begin.cycles;
         if (isinf(without) && !price.products) continue;
         if (price.cycles >= margin * without) continue;
         bool device = price.device && has_device(c->machine);

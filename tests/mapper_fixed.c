@@ -26,17 +26,19 @@ static void put(struct model *m, const char *name, void *data, bool constant) {
     if (constant) m->known[b] = data;
 }
 
-/* `line`: what is rounded, of S[k,p]; `begin`: the first value of the sums. */
-static void make(struct model *m, const char *begin, const char *line, const char *bounds) {
+/* `line`: what is rounded, of S[k,p]; `begin`: the first value of the sums; `x`: the factor that is
+ * data. */
+static void make(struct model *m, const char *begin, const char *x, const char *line,
+                 const char *bounds) {
     struct text t = {0};
     *m = (struct model){.p = NULL};
     text_printf(&t,
                 "kernel p() { in x: i8[%d,%d]  const w: i8[%d,%d]  const b: i32[%d]\n"
                 "  const f: f64[%d]  const o: f64[%d]  out y: i8[%d,%d]  temp S: i32[%d,%d]\n"
                 "  axes k: %d, c: %d, p: %d\n"
-                "  S[k,p] = %s\n  S[k,p] += i32(x[c,p]) * i32(w[k,c])\n"
+                "  S[k,p] = %s\n  S[k,p] += %s * i32(w[k,c])\n"
                 "  y[k,p] = i8(clip(%s, %s))\n}\n",
-                C, P, K, C, K, K, K, K, P, K, P, K, C, P, begin, line, bounds);
+                C, P, K, C, K, K, K, K, P, K, P, K, C, P, begin, x, line, bounds);
     m->p = help_program("p", t.at);
     text_free(&t);
     put(m, "x", m->x, false);
@@ -111,6 +113,8 @@ static int compare(struct model *m, bool apart, double *error) {
 
 static void test_at_most_a_step(void **state) {
     static const char *const begin[] = {"0", "b[k]"},
+                             *const x[] = {"i32(x[c,p])", "(i32(x[c,p]) + 128)",
+                                           "(i32(x[c,p]) - 9)"},
                              *const line[] = {"round(f64(S[k,p]) * f[k])",
                                               "round(f64(S[k,p]) * f[k] + o[k])",
                                               "round(f64(S[k,p]) * f[k]) + 5.0",
@@ -123,7 +127,7 @@ static void test_at_most_a_step(void **state) {
     for (int i = 0; i < 600; i++) {
         struct model m;
         double error;
-        make(&m, begin[i % 2], line[i / 2 % 5], bounds[i / 10 % 3]);
+        make(&m, begin[i % 2], x[i / 30 % 3], line[i / 2 % 5], bounds[i / 10 % 3]);
         fill(&m, &seed, i % 7 < 4 ? 0.0005 : 0.02, i % 4 ? 1.5 : 20);
         int by = compare(&m, i % 3 == 0, &error);
         assert_true(error <= 0.5);
@@ -142,7 +146,7 @@ static bool taken(const char *begin, const char *line, double scale, double spre
     struct requantiser x;
     struct fixed_point f = {.error = -1};
     uint64_t seed = 9;
-    make(&m, begin, line, "-128, 127");
+    make(&m, begin, "i32(x[c,p])", line, "-128, 127");
     fill(&m, &seed, scale, spread);
     if (!weights) m.known[program_buffer(m.p, "w")] = NULL;
     arena_init(&a);

@@ -21,6 +21,9 @@ struct rewrite_case {
 #define MOVED(role, type, begin)                                                                   \
     "kernel p() { " role " A: " type "[6,5]  in B: i8[5,7], b: i32[6]  out C: i32[6,7]\n"          \
     "  axes i: 6, j: 7, k: 5\n  C[i,j] = " begin "; C[i,j] += i32(A[i,k]) * i32(B[k,j])\n}\n"
+#define ZEROS(role, begin, factor)                                                                 \
+    "kernel p() { " role " A: i8[6,5], b: i32[6]  in B: i8[5,7]  out C: i32[6,7]\n"                \
+    "  axes i: 6, j: 7, k: 5\n  C[i,j] = " begin "; C[i,j] += i32(A[i,k]) * (i32(" factor ")\n}\n"
 #define MATMUL_OF(n)                                                                               \
     "kernel p() { in A: i8[6,5]  in B: i8[5," n "]  out C: i32[6," n "]  axes i: 6, j: " n         \
     ", k: 5\n  C[i,j] = 0; C[i,j] += i32(A[i,k]) * i32(B[k,j])\n}\n"
@@ -84,6 +87,21 @@ static const struct rewrite_case cases[] = {
      "kernel p() { in I: i8[3,9,10]  const F: i8[4,3,3,3]  out O: i32[4,9,10]\n"
      "  axes k: 4, p: 9, q: 10, c: 3, r: 3, s: 3\n  O[k,p,q] = 0\n"
      "  O[k,p,q] += i32(I[c,p+r-1,q+s-1 else 0]) * i32(F[k,c,r,s])\n}\n",
+     1},
+    {"shift", "mm.moved", MOVED("const", "i8", "7"), 1},
+    {"zero-point", NULL, ZEROS("const", "b[i]", "B[k,j]) - 3"), 1},
+    {"zero-point", NULL, ZEROS("const", "b[i] * 2 + 1", "B[k,j]) + 128"), 1},
+    {"zero-point", NULL, ZEROS("const", "0", "B[k,j]) - 3"), 1},
+    {"zero-point",
+     NULL, /* what lies outside has the number too; a row and a column to begin with */
+     "kernel p() { in I: i8[3,9,10]  const F: i8[4,3,3,3], b: i32[9]  out O: i32[4,9,10]\n"
+     "  axes k: 4, p: 9, q: 10, c: 3, r: 3, s: 3\n  O[k,p,q] = b[p]\n"
+     "  O[k,p,q] += (i32(I[c,p+r-1,q+s-1 else -128]) + 128) * i32(F[k,c,r,s])\n}\n",
+     1},
+    {"zero-point", NULL, /* each channel has its own weights, and one axis of the sum none */
+     "kernel p() { in I: u8[5,9,7]  const F: i8[5,3]  out O: i32[5,7]\n"
+     "  axes c: 5, p: 7, r: 3, s: 7\n  O[c,p] = 4\n"
+     "  O[c,p] += (i32(I[c,p+r,s]) - 131) * i32(F[c,r])\n}\n",
      1},
     {"narrow-sum", "mm.i8.i8", MATMUL("i8", "i8", "i64"), 1},
     {"digits", "mm.i8.i8",
@@ -318,8 +336,11 @@ static const struct rewrite_case refusals[] = {
     {"shift", "mm.moved", MOVED("in", "i8", "0"), 1}, /* what takes it back is made in each run */
     {"shift", "mm.moved", MOVED("const", "i16", "0"), 1},
     {"shift", "mm.moved", MOVED("const", "i8", "b[i]"), 1},
-    {"shift", "mm.i8.i8", MOVED("const", "i8", "0"), 1}, /* it moves nothing */
-    {"narrow-sum", "mm.i8.i8",                           /* one more than fits */
+    {"shift", "mm.i8.i8", MOVED("const", "i8", "0"), 1},         /* it moves nothing */
+    {"zero-point", NULL, ZEROS("in", "b[i]", "B[k,j]) - 3"), 1}, /* made in each run */
+    {"zero-point", NULL, ZEROS("const", "b[i] + i32(B[0,j])", "B[k,j]) - 3"), 1},
+    {"zero-point", NULL, ZEROS("const", "b[i]", "B[k,j])"), 1}, /* nothing is added */
+    {"narrow-sum", "mm.i8.i8",                                  /* one more than fits */
      "kernel p() { in A: i8[2,131072]  in B: i8[131072,2]  inout C: i64[2,2]\n"
      "  axes i: 2, j: 2, k: 131072\n  C[i,j] += i64(A[i,k]) * i64(B[k,j])\n}\n",
      0},

@@ -130,7 +130,8 @@ static const char depthwise_text[] =
     "  O[c,p,q] += I[c,U*p+r-T,U*q+s-T else 0] * F[c,r,s]\n"
     "}\n";
 
-/* By the compiler, beside those of the program; the schedule is verified and its values compared. */
+/* By the compiler, beside those of the program; the schedule is verified and its values compared.
+ */
 static int buffers_made(const char *machine, const struct binding *size, int n) {
     struct compiled x;
     compiled_open(&x, machine, NULL, NULL, depthwise_text, size, n);
@@ -174,9 +175,50 @@ static void windows_may_go_in_steps(void **state) {
                                               {{"H", 8}, {"W", 65}, {"R", 1}, {"T", 0}, {"U", 2}}};
     static const struct binding thirds[] = {{"H", 9}, {"W", 70}, {"U", 3}};
     (void)state;
-    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
         assert_int_equal(buffers_made("machines/cpu-avx512.xml", sizes[k], 5), 0);
+        assert_int_equal(buffers_made("machines/cpu-avx2.xml", sizes[k], 5), 0);
+    }
     assert_true(buffers_made("machines/cpu-avx512.xml", thirds, 3) > 0);
+}
+
+/* Issues whose sizes follow the innermost loop over the axis that stands around them. */
+static int sizes_that_follow(const struct schedule *s, const struct node *at, int n, int var,
+                             const char *axis, int *loops) {
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        if (at[i].kind == NODE_ISSUE && var >= 0)
+            for (int k = 0; k < s->machine->instr[at[i].issue->instr].nranged; k++)
+                found += sx_uses(at[i].issue->size[k], var);
+        if (at[i].kind != NODE_LOOP) continue;
+        const struct loop_node *l = at[i].loop;
+        bool over = l->kind == LOOP_SEQUENTIAL && l->axis >= 0 &&
+                    strcmp(s->program->axis[l->axis].name, axis) == 0;
+        *loops += over;
+        found += sizes_that_follow(s, l->body, l->nbody, over ? l->var : var, axis, loops);
+    }
+    return found;
+}
+
+/* Only the first and the last tile of a row leave it: between them no load needs a mask that is
+ * worked out anew in each turn. */
+static void tiles_between_the_borders_have_no_masks(void **state) {
+    static const struct binding sizes[][4] = {{{"H", 40}, {"W", 160}, {"R", 3}, {"U", 1}},
+                                              {{"H", 40}, {"W", 150}, {"R", 3}, {"U", 1}},
+                                              {{"H", 40}, {"W", 320}, {"R", 3}, {"U", 2}}};
+    static const char *const machine[] = {"machines/cpu-avx2.xml", "machines/cpu-avx512.xml"};
+    int loops = 0;
+    (void)state;
+    for (size_t k = 0; k < 2 * sizeof sizes / sizeof sizes[0]; k++) {
+        struct compiled x;
+        compiled_open(&x, machine[k % 2], NULL, NULL, depthwise_text, sizes[k / 2], 4);
+        compiled_by(&x, &plan_best, 1, NULL);
+        int found = sizes_that_follow(x.s, x.s->run.node, x.s->run.nnodes, -1, "q", &loops);
+        assert_int_equal(found, 0);
+        plan_values(&x, 1);
+        compiled_free(&x);
+    }
+    assert_true(loops > 3);
 }
 
 int main(void) {
@@ -187,6 +229,7 @@ int main(void) {
         cmocka_unit_test(blocks_take_their_whole_time),
         cmocka_unit_test(windows_are_read_where_they_lie),
         cmocka_unit_test(windows_may_go_in_steps),
+        cmocka_unit_test(tiles_between_the_borders_have_no_masks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

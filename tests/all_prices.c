@@ -45,9 +45,9 @@
     "  O[c,p,q] += I[c,p+r-1,q+s-1 else 0] * D[c,r,s]\n}\n"
 #define STEPS_F32(C, H, W)                                                                         \
     "kernel steps(C=" #C ", H=" #H ", W=" #W ") {\n"                                               \
-    "  in I: f32[C, 2*H, 2*W]  const D: f32[C, 3, 3]  out O: f32[C, H, W]\n"                       \
+    "  in I: f32[C, 3*H, 3*W]  const D: f32[C, 3, 3]  out O: f32[C, H, W]\n"                       \
     "  axes c: C, p: H, q: W, r: 3, s: 3\n  O[c,p,q] = 0\n"                                        \
-    "  O[c,p,q] += I[c,2*p+r-1,2*q+s-1 else 0] * D[c,r,s]\n}\n"
+    "  O[c,p,q] += I[c,3*p+r-1,3*q+s-1 else 0] * D[c,r,s]\n}\n"
 #define GMM_BF16(M, N, K)                                                                          \
     "kernel gmm(M=" #M ", N=" #N ", K=" #K ") {\n"                                                 \
     "  in A: bf16[M, K]  in B: bf16[N, K]  out C: f32[M, N]  axes i: M, j: N, k: K\n"              \

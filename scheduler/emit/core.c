@@ -1,10 +1,15 @@
 /* One nest over its current tile (SCHEDULING §4): fills at their depths, the issue, the grains that
  * follow, drains; tokens as §5 places them. */
 #include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 
 static bool core_depth(struct emitter *e, struct nodes *out, int d);
 
@@ -17,6 +22,71 @@ static bool splits(const struct emitter *e, int d) {
     return true;
 }
 
+/* So many elements at the axis's beginning and end are those whose windows leave a buffer that is
+ * read into constant addresses. False: there are none. */
+static bool leaving(const struct emitter *e, int axis, int64_t *first, int64_t *last) {
+    const struct work *w = e->w;
+    *first = *last = 0;
+    for (int k = 0; k < e->t->nops; k++) {
+        const struct opnd *o = &e->t->op[k];
+        if (o->where != IN_LOCAL || o->read < 0 || !graph_is_static(w->m, o->memory)) continue;
+        const struct access *acc = opnd_access(w, e->t, o);
+        struct region r;
+        region_padding(w->p, &w->p->stmt[e->t->stmt], acc, &r);
+        for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+            int64_t c = access_coef(w->p, acc, d, axis);
+            if (c <= 0 || !pads_inside(&o->geom, &r, d)) continue;
+            int64_t before = (r.pad_lo[d] + c - 1) / c, behind = (r.pad_hi[d] + c - 1) / c;
+            if (before > *first) *first = before;
+            if (behind > *last) *last = behind;
+        }
+    }
+    return *first || *last;
+}
+
+/* Whether reads leave their buffer in turns of this loop, and in none of a loop inside. */
+static bool leaves_last(const struct emitter *e, int d, int64_t *first, int64_t *last) {
+    const struct plan *p = &e->nest->plan;
+    for (int i = p->nloops - 1; i >= d; i--)
+        if (!loop_unrolled(e->w, e->nest, p, i) && leaving(e, p->loop[i].axis, first, last))
+            return i == d;
+    return false;
+}
+
+/* Tiles at either end whose reads leave their buffer stand before the loop and behind it: what is
+ * read there has masks, and all tiles between have none. */
+static bool between_ends(struct emitter *e, struct nodes *out, int d, int64_t first, int64_t last) {
+    int axis = e->nest->plan.loop[d].axis;
+    int64_t tile = e->nest->plan.loop[d].tile;
+    struct val lo = e->lo[axis], size = e->size[axis];
+    int64_t begin = (first + tile - 1) / tile * tile, end = (size.c - last) / tile * tile;
+    if (begin > size.c) begin = size.c;
+    if (end < begin) end = begin;
+    const int64_t at[] = {0, begin, end, size.c};
+    bool ok = true;
+    for (int i = 0; i < 3 && ok; i++) {
+        if (at[i] == at[i + 1]) continue;
+        e->lo[axis] = val_const(at[i]);
+        e->size[axis] = val_const(at[i + 1] - at[i]);
+        ok = emit_loop(e, out, axis, tile, true, false, core_depth, d + 1);
+    }
+    e->lo[axis] = lo;
+    e->size[axis] = size;
+    return ok;
+}
+
+static bool core_loop(struct emitter *e, struct nodes *out, int d) {
+    const struct plan *p = &e->nest->plan;
+    int axis = p->loop[d].axis;
+    int64_t first, last;
+    bool split = splits(e, d);
+    if (split && val_is(e->lo[axis], 0) && val_is(e->size[axis], e->w->p->axis[axis].extent) &&
+        leaves_last(e, d, &first, &last))
+        return between_ends(e, out, d, first, last);
+    return emit_loop(e, out, axis, p->loop[d].tile, split, loop_unrolled(e->w, e->nest, p, d),
+                     core_depth, d + 1);
+}
+
 static bool core_body(struct emitter *e, struct nodes *out, int d) {
     const struct plan *p = &e->nest->plan;
     if (ring_turns_at(e, d)) return emit_turns(e, out, d, core_body);
@@ -24,9 +94,7 @@ static bool core_body(struct emitter *e, struct nodes *out, int d) {
     if (ahead >= 0) return emit_ahead(e, out, d, ahead, core_depth);
     if (pieces_ahead_at(e, d)) return emit_pieces_ahead(e, out, d, core_depth);
     if (e->ahead.depth && d == e->ahead.depth) return emit_piece_steps(e, out, d, core_depth);
-    if (d < p->nloops)
-        return emit_loop(e, out, p->loop[d].axis, p->loop[d].tile, splits(e, d),
-                         loop_unrolled(e->w, e->nest, p, d), core_depth, d + 1);
+    if (d < p->nloops) return core_loop(e, out, d);
     struct held *held[MAX_OPERANDS];
     for (int i = 0; i < e->t->nops; i++) held[i] = &e->held[i];
     emit_issue(e, out, e->t, held);

@@ -42,6 +42,8 @@ static bool piece(struct emitter *e, struct nodes *out, const struct walk *w, st
         int var = new_var(e->w, e->w->p->axis[axis].name);
         struct val v = val_var(a, var, e->w->p->axis[axis].extent - 1),
                    hi = w->unroll ? n : val_add(a, lo, n);
+        if (!n.x) v.max = (n.c - 1) / w->step * w->step;
+        if (!w->unroll && !lo.x && !n.x) v.min = lo.c, v.max += lo.c;
         e->lo[axis] = w->unroll ? val_add(a, lo, v) : v;
         if (!size.max) e->size[axis] = val_make(a, SX_MIN, val_const(w->step), val_minus(a, hi, v));
         if (e->size[axis].x) e->size[axis].min = 1; /* where the loop turns */

@@ -62,11 +62,23 @@ bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int 
            !(write && g->live >> dim & 1);
 }
 
+/* Elements before the buffer's first. */
+static struct val before_first(struct arena *a, struct val lo) {
+    struct val zero = val_const(0);
+    if (lo.min >= 0) return zero;
+    return val_make(a, SX_MAX, val_make(a, SX_SUB, zero, lo), zero);
+}
+
+/* Elements at or behind the end, of those before `to`. */
+static struct val behind_last(struct arena *a, struct val to, int64_t end) {
+    if (to.max <= end) return val_const(0);
+    return val_make(a, SX_MAX, val_make(a, SX_SUB, to, val_const(end)), val_const(0));
+}
+
 /* Of a tile those that lie before the buffer. */
 static struct val steps_before(struct arena *a, const struct geom *g, const struct region *r,
                                int dim) {
-    struct val zero = val_const(0),
-               outside = val_make(a, SX_MAX, val_make(a, SX_SUB, zero, r->lo[dim]), zero);
+    struct val outside = before_first(a, r->lo[dim]);
     return g->step[dim] > 1 ? val_ceil(a, outside, g->step[dim]) : outside;
 }
 
@@ -84,7 +96,7 @@ struct val home_offset(struct work *w, const struct view *v, const struct geom *
         view_stride(w, v, g->at[i], &stride);
         if (r->pad_lo[d] > 0 && g->step[d] > 1)
             lo = val_add(a, lo, val_scale(a, steps_before(a, g, r, d), g->step[d]));
-        else if (r->pad_lo[d] > 0)
+        else if (r->pad_lo[d] > 0 && lo.min < 0)
             lo = val_make(a, SX_MAX, lo, val_const(0));
         if (r->pad_hi[d] > 0 && lo.max >= extent[d])
             lo = val_make(a, SX_MIN, lo, val_const(extent[d] - 1));
@@ -136,17 +148,11 @@ struct val slot_offset(struct arena *a, const struct geom *g, const struct slot 
 static void outer_padding(struct work *w, int buffer, struct coord c, const struct region *r,
                           struct box_dim *b) {
     struct arena *a = &w->s->arena;
-    struct val zero = val_const(0), lo = r->lo[c.dim], n = r->n[c.dim];
-    if (r->pad_lo[c.dim] > 0) {
-        b->before = val_make(a, SX_MAX, val_make(a, SX_SUB, zero, lo), zero);
-        if (b->before.x) b->before.max = r->pad_lo[c.dim];
-    }
-    if (r->pad_hi[c.dim] > 0) {
-        struct val over =
-            val_make(a, SX_SUB, val_add(a, lo, n), val_const(w->p->buffer[buffer].extent[c.dim]));
-        b->after = val_make(a, SX_MAX, over, zero);
-        if (b->after.x) b->after.max = r->pad_hi[c.dim];
-    }
+    struct val lo = r->lo[c.dim], to = val_add(a, lo, r->n[c.dim]);
+    if (r->pad_lo[c.dim] > 0) b->before = before_first(a, lo);
+    if (r->pad_hi[c.dim] > 0) b->after = behind_last(a, to, w->p->buffer[buffer].extent[c.dim]);
+    if (b->before.x) b->before.max = r->pad_lo[c.dim];
+    if (b->after.x) b->after.max = r->pad_hi[c.dim];
     if (!val_is(b->before, 0)) b->extent = val_make(a, SX_SUB, b->extent, b->before);
     if (!val_is(b->after, 0)) b->extent = val_make(a, SX_SUB, b->extent, b->after);
     if (b->extent.x) b->extent.max = b->total.max;
@@ -162,15 +168,14 @@ static bool inner_padding(struct work *w, int buffer, const struct geom *g, stru
     struct arena *a = &w->s->arena;
     int64_t step = g->step[c.dim], first = (r->pad_lo[c.dim] + step - 1) / step,
             last = (r->pad_hi[c.dim] + step - 1) / step;
-    struct val zero = val_const(0), n = b->extent, over = zero,
-               end = val_const(w->p->buffer[buffer].extent[c.dim]);
+    struct val zero = val_const(0), n = b->extent, over = zero;
     if (n.x) return false;
     b->total = val_const(c.mod);
     b->before = first > 0 ? steps_before(a, g, r, c.dim) : zero;
     if (first > n.c) b->before = val_make(a, SX_MIN, b->before, n);
     if (last > 0) {
-        over = val_make(a, SX_SUB, val_add(a, r->lo[c.dim], val_scale(a, n, step)), end);
-        over = val_make(a, SX_MAX, over, zero);
+        over = behind_last(a, val_add(a, r->lo[c.dim], val_scale(a, n, step)),
+                           w->p->buffer[buffer].extent[c.dim]);
         if (step > 1) over = val_div(a, over, step);
     }
     if (last > n.c) over = val_make(a, SX_MIN, over, n);

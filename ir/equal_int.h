@@ -97,6 +97,7 @@ struct equal {
     bool failed;                       /* too large, or nothing is known of it: not proved */
     const char *why;
     struct lemma *lemmas;              /* proved so far */
+    struct known **known;              /* ir/equal_known.c: of the proof at hand; NULL: nothing */
     struct open_state open;
     isl_set **kept;
     int nkept, kept_cap;
@@ -110,6 +111,25 @@ struct spot {
     int64_t **axis;
     uint64_t compared;                 /* bit a: axis a counts the steps of a recurrence; contents at the beginning of a step are of the one that the row says */
 };
+
+/* What is asked once in a proof (ir/equal_known.c): of what, with which rows, at which spot. */
+enum { QUESTION_ROWS = 24 };
+enum asked { ASKED_ELEMENT, ASKED_SAME, ASKED_EQUAL };
+struct question {
+    enum asked kind;
+    const void *of[2];
+    int at[4];                         /* other numbers that the answer depends on */
+    int nrows, width[QUESTION_ROWS];
+    const int64_t *row[QUESTION_ROWS];
+    const struct spot *spot;           /* NULL: none */
+    bool unknown;                      /* it is neither looked up nor noted */
+};
+void question_row(struct equal *, struct question *, const int64_t *row, int n);
+struct form *known_form(struct equal *, const struct question *);      /* NULL: not known */
+void known_note_form(struct equal *, const struct question *, const struct form *);
+bool known_answer(const struct equal *, const struct question *, bool *holds); /* false: not known */
+void known_note_answer(struct equal *, const struct question *, bool holds);
+void known_forget(struct equal *);
 
 bool equal_stop(struct equal *, const char *why);                 /* false */
 isl_set *equal_keep(struct equal *, isl_set *);                   /* freed with the checker; NULL fails */

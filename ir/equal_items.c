@@ -200,6 +200,7 @@ static bool same_after(struct equal *x, int b0, int before0, int b1, int before1
     struct lemma l;
     x->before[0] = before0;
     x->before[1] = before1;
+    known_forget(x);
     bool has_row = alike_elements(x, b0, before0, b1, before1, &l.row);
     for (const struct lemma *k = has_row ? x->lemmas : NULL; k; k = k->next)
         if (alike_same(&k->row, &l.row)) return *range = k->range, true;

@@ -42,11 +42,23 @@ static bool types_same(const struct form *a, const struct form *b) {
     return (small_a ? TYPE_F32 : a->type) == (small_b ? TYPE_F32 : b->type);
 }
 
+static bool operates(const struct form *f) {
+    for (int k = 0; k < f->nterms; k++)
+        for (int a = 0; a < f->term[k].natoms; a++)
+            if (f->term[k].atom[a].nargs) return true;
+    return false;
+}
+
 static bool form_same(struct equal *x, const struct form *a, const struct form *b) {
     if (a->m != b->m || a->nterms != b->nterms || !types_same(a, b)) return false;
-    for (int k = 0; k < a->nterms; k++)
-        if (!term_same(x, &a->term[k], &b->term[k])) return false;
-    return true;
+    if (a->term == b->term) return true;
+    struct question q = {
+        .kind = ASKED_SAME, .of = {a->term, b->term}, .at = {a->nterms}, .unknown = !operates(a)};
+    bool same = true;
+    if (known_answer(x, &q, &same)) return same;
+    for (int k = 0; k < a->nterms && same; k++) same = term_same(x, &a->term[k], &b->term[k]);
+    known_note_answer(x, &q, same);
+    return same;
 }
 
 /* ---- terms to be matched ---- */
@@ -429,6 +441,29 @@ static bool folds_equal(struct equal *x, const struct atom *a, int64_t **ra, con
                       &both);
 }
 
+/* What a form is taken for beside its terms. */
+static int kind_of(const struct form *f) {
+    return (int)f->type << 3 | f->low << 2 | f->sum << 1 | f->product;
+}
+
+/* Argument i of a and j of b, both over the spot. */
+static bool args_equal(struct equal *x, const struct atom *a, int i, int64_t *const *ra,
+                       const struct atom *b, int j, int64_t *const *rb, const struct spot *s) {
+    const struct form *f = a->arg[i], *g = b->arg[j];
+    struct question q = {.kind = ASKED_EQUAL,
+                         .of = {f->term, g->term},
+                         .at = {f->nterms, g->nterms, kind_of(f), kind_of(g)},
+                         .spot = s,
+                         .unknown = !operates(f) || !operates(g)};
+    bool good;
+    for (int r = 0; r < a->nrows && !q.unknown; r++) question_row(x, &q, ra[r], s->n);
+    for (int r = 0; r < b->nrows && !q.unknown; r++) question_row(x, &q, rb[r], s->n);
+    if (known_answer(x, &q, &good)) return good;
+    good = form_equal(x, form_at(x, f, ra, s), form_at(x, g, rb, s), s);
+    known_note_answer(x, &q, good);
+    return good;
+}
+
 static bool atoms_equal(struct equal *x, const struct shared *h, const struct atom *a,
                         const struct atom *b, const struct spot *s) {
     int64_t **ra = lifted(x, h, a, false), **rb = lifted(x, h, b, true);
@@ -440,12 +475,10 @@ static bool atoms_equal(struct equal *x, const struct shared *h, const struct at
     }
     if (a->points || b->points) return false;
     bool good = true;
-    for (int k = 0; k < a->nargs && good; k++)
-        good = form_equal(x, form_at(x, a->arg[k], ra, s), form_at(x, b->arg[k], rb, s), s);
+    for (int k = 0; k < a->nargs && good; k++) good = args_equal(x, a, k, ra, b, k, rb, s);
     if (good || a->nargs != 2 || !(op_info[a->code].flags & OP_COMM)) return good;
     good = true;
-    for (int k = 0; k < 2 && good; k++)
-        good = form_equal(x, form_at(x, a->arg[k], ra, s), form_at(x, b->arg[1 - k], rb, s), s);
+    for (int k = 0; k < 2 && good; k++) good = args_equal(x, a, k, ra, b, 1 - k, rb, s);
     if (good) x->used |= LAW(COMMUTE);
     return good;
 }
@@ -518,7 +551,7 @@ static bool match(struct equal *x, struct open_term *a, struct open_term *b, int
 bool form_equal(struct equal *x, const struct form *a, const struct form *b, const struct spot *s) {
     if (x->failed || !types_same(a, b) || a->m != b->m) return false;
     if (form_same(x, a, b)) return true;
-    if (++x->depth > 60) return equal_stop(x, "its values are nested too deep");
+    if (++x->depth > 200) return equal_stop(x, "its values are nested too deep");
     const struct form *f = form_within(x, a, s), *g = form_within(x, b, s);
     struct open_term *all =
         arena_array(&x->arena, (size_t)(f->nterms + g->nterms) + 1, sizeof *all);

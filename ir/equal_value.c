@@ -143,8 +143,8 @@ static int sole(const struct program *p, const int64_t *coef, int64_t *c) {
     return found;
 }
 
-/* The axis that is c times in an index equal to the row, beside the constant; NULL: not everywhere a
- * whole number. */
+/* The axis that is c times in an index equal to the row, beside the constant; NULL: not everywhere
+ * a whole number. */
 static int64_t *row_divided(struct equal *x, const int64_t *row, int n, int64_t constant,
                             int64_t c) {
     int64_t *out = row_longer(x, row, n, 0);
@@ -389,8 +389,8 @@ static bool other_step(const struct side *s, int writer, const struct spot *c) {
     return false;
 }
 
-struct form *form_element(struct equal *x, struct side *s, int before, int buffer,
-                          int64_t *const *row, const struct spot *c) {
+static struct form *element_followed(struct equal *x, struct side *s, int before, int buffer,
+                                     int64_t *const *row, const struct spot *c) {
     const struct buffer *b = &s->p->buffer[buffer];
     int w, known = equal_content(x, s, before, buffer, &w);
     if (other_step(s, w, c)) known = -1;
@@ -429,6 +429,35 @@ struct form *form_element(struct equal *x, struct side *s, int before, int buffe
     }
     x->depth--;
     return f ? f : form_new(x, b->type, c->n);
+}
+
+/* Outside of recurrences the writer says all of the place; inside, the steps too. */
+static struct question element_question(struct equal *x, const struct side *s, int before,
+                                        int buffer, int64_t *const *row, const struct spot *c) {
+    int around = event_around(s, before), writer = event_writer(s, before, buffer);
+    struct question q = {.kind = ASKED_ELEMENT,
+                         .of = {s, NULL},
+                         .at = {buffer, around < 0 ? writer : before, around},
+                         .spot = c,
+                         .unknown = x->shallow || x->open.on || writer < 0};
+    for (int d = 0; d < s->p->buffer[buffer].ndims && !q.unknown; d++)
+        question_row(x, &q, row[d], c->n);
+    for (int e = around; e >= 0 && !q.unknown; e = event_around(s, e)) {
+        const int64_t *step = c->axis[s->event[e].recur->axis];
+        if (step) question_row(x, &q, step, c->n);
+        q.unknown |= !step;
+    }
+    return q;
+}
+
+struct form *form_element(struct equal *x, struct side *s, int before, int buffer,
+                          int64_t *const *row, const struct spot *c) {
+    struct question q = element_question(x, s, before, buffer, row, c);
+    struct form *f = known_form(x, &q);
+    if (f) return f;
+    f = element_followed(x, s, before, buffer, row, c);
+    known_note_form(x, &q, f);
+    return f;
 }
 
 /* ---- operations ---- */

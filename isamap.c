@@ -406,15 +406,19 @@ static void fix_points(isamap *im, struct job *j, enum rewrite_effect floats) {
               changed, j->machine->name);
 }
 
-/* What is covered: the program, rewritten as the options say; NULL after reporting. */
-static const struct program *job_begin(isamap *im, struct job *j, enum rewrite_effect *floats) {
-    if (!allowed_effect(im, floats)) return NULL;
-    j->decider = open_decider(im);
-    if (!j->decider) return NULL;
+bool job_adapt(isamap *im, struct job *j, enum rewrite_effect *floats) {
+    if (!allowed_effect(im, floats)) return false;
     if (j->model && !j->shifted && (j->shifted = mapper_signed(j->program, j->machine)))
         j->program = j->shifted;
     if (!im->option.allow ? j->model && j->model->requantised : allows(im, REWRITE_REQUANTISES))
         fix_points(im, j, *floats);
+    return true;
+}
+
+/* What is covered: the program, rewritten as the options say; NULL after reporting. */
+static const struct program *job_begin(isamap *im, struct job *j, enum rewrite_effect *floats) {
+    j->decider = open_decider(im);
+    if (!j->decider || !job_adapt(im, j, floats)) return NULL;
     if (!im->option.rewrite) return j->program;
     return j->rewritten = mapper_rewrite(j->program, j->machine, im->option.rewrite, &im->diags);
 }

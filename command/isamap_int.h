@@ -116,6 +116,8 @@ bool job_machine(isamap *, struct job *, enum machine_use);
 bool job_program(isamap *, struct job *);
 bool job_fixed(isamap *, struct job *); /* an error where a size is open */
 bool job_sizes(isamap *, struct job *); /* from --size, once compiled; program is at them then */
+/* A model's program in the numbers of the device: signed bytes, fixed point. *floats: what rewrites may do to floats. */
+bool job_adapt(isamap *, struct job *, enum rewrite_effect *floats);
 bool job_cover(isamap *, struct job *); /* the cover alone */
 bool job_compile(isamap *,
                  struct job *); /* machine and program are there: cover, schedule, check */

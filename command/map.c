@@ -305,9 +305,10 @@ static void report_derivations(struct report *r, const struct job *j, const stru
 static int map_command(isamap *im, const char *path, const char *out) {
     (void)out;
     struct job j;
+    enum rewrite_effect floats;
     job_init(&j, path);
     int status = ISAMAP_INPUT;
-    if (job_machine(im, &j, USE_MAP) && job_program(im, &j)) {
+    if (job_machine(im, &j, USE_MAP) && job_program(im, &j) && job_adapt(im, &j, &floats)) {
         struct report *r = &im->report;
         struct map_options options = {
             .all = im->option.all, .certify_all = im->option.certify, .explain = im->option.why};

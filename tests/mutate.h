@@ -23,6 +23,7 @@
     X(DROP_ROTATE, "drop a rotate") \
     X(DROP_CONFIGURE, "drop a configure") \
     X(OTHER_STATE, "another state") \
+    X(DROP_STATE, "drop a state") \
     X(TWICE_NODE, "a node twice") \
     X(COPY_LATER, "a copy later") \
     X(COPY_EARLIER, "a copy earlier") \
@@ -248,6 +249,15 @@ static inline void mutate_configure(struct mutator *m, struct configure_node *c)
             mutate_add(m, &c->set[k].value[f], 1, MUTATION_OTHER_STATE);
             mutate_add(m, &c->set[k].value[f], -1, MUTATION_OTHER_STATE);
         }
+    for (int k = --c->nsets; k >= 0; k--) { /* without the last one, the one before it, … */
+        struct state_value last = c->set[c->nsets];
+        c->set[c->nsets] = c->set[k];
+        c->set[k] = last;
+        mutant(m, MUTATION_DROP_STATE);
+        c->set[k] = c->set[c->nsets];
+        c->set[c->nsets] = last;
+    }
+    c->nsets++;
     mutate_signals(m, &c->signals);
 }
 

@@ -126,8 +126,7 @@ static const struct region *move_from(struct work *w, struct affine *index, enum
         const struct region *g = &s->of[place].at[k];
         if (lin_same(&g->count, &parted)) continue;
         if (region_is_constant(g) || (local && !region_is_current(g, place))) continue;
-        if (g->type != s->v->p->buffer[g->buffer].type ||
-            type_size(g->type) != type_size(w->in->operand[w->h->read_operand[0]].type))
+        if (g->type != s->v->p->buffer[g->buffer].type || type_size(g->type) != type_size(w->moved))
             continue;
         if (local) {
             struct affine y[TILE_DIMS];
@@ -258,7 +257,6 @@ static bool put(struct work *w, const int64_t *lo, struct brought *b) {
     struct sym *s = w->s;
     const struct access *read = &w->h->stmt->read[0];
     const struct region *g = b->from;
-    enum type to = w->h->bound->buffer[w->h->stmt->dst.buffer].type;
     int64_t known[SYM_DIMS];
     for (int d = 0; d < s->ndims; d++) known[d] = s->n[d] < w->valid[d] ? s->n[d] : w->full[d];
     struct region x = {.buffer = g->buffer,
@@ -273,7 +271,7 @@ static bool put(struct work *w, const int64_t *lo, struct brought *b) {
     x.filled = outside || filled;
     x.fill = filled ? read->fill : inner;
     if (outside && filled && inner.i != read->fill.i) return sym_fail(s, "two fills meet");
-    if (type_size(to) != type_size(x.type)) return sym_fail(s, "a copy of another size");
+    if (type_size(w->moved) != type_size(x.type)) return sym_fail(s, "a copy of another size");
     for (int d = 0; d < s->ndims; d++)
         if (s->n[d] < w->valid[d] && w->valid[d] < w->full[d])
             return sym_fail(s, "padding of what is not known");
@@ -285,7 +283,7 @@ static bool put(struct work *w, const int64_t *lo, struct brought *b) {
 /* Another region says what the first values of the rest are. */
 static bool goes_on(struct work *w, const struct brought *b, struct work *rest) {
     struct sym *s = w->s;
-    struct region all = {.type = w->in->operand[w->h->dst_operand].type};
+    struct region all = {.type = w->moved};
     struct brought next;
     int64_t n[SYM_DIMS];
     int ndims = s->ndims;
@@ -312,10 +310,8 @@ static bool moves_nothing_known(struct work *w, struct region *to) {
     struct sym *s = w->s;
     const struct place *place = s->v->s->place;
     struct work source = *w;
-    struct region from = {.place = w->n->arg[w->h->read_operand[0]].place,
-                          .type = w->in->operand[w->h->read_operand[0]].type};
-    *to = (struct region){.place = w->n->arg[w->h->dst_operand].place,
-                          .type = w->in->operand[w->h->dst_operand].type};
+    struct region from = {.place = w->n->arg[w->h->read_operand[0]].place, .type = w->moved};
+    *to = (struct region){.place = w->n->arg[w->h->dst_operand].place, .type = w->moved};
     source.access[0] = w->access[1];
     memcpy(s->n, w->full, sizeof w->full);
     if (memcmp(w->valid, w->full, sizeof w->full) != 0 || place[from.place].keep != KEEP_LOCAL ||
@@ -355,6 +351,36 @@ static bool move_parts(struct work *w, const int64_t *lo) {
     return false;
 }
 
+/* What the elements at the move's source are, if they are wider than its own. */
+static enum type wider_at(const struct work *w) {
+    const struct sym *s = w->s;
+    int place = w->n->arg[w->h->read_operand[0]].place;
+    const struct place *p = &s->v->s->place[place];
+    if (p->keep != KEEP_LOCAL) return s->v->p->buffer[p->buffer].type;
+    for (int k = 0; k < s->of[place].n; k++)
+        if (!region_is_constant(&s->of[place].at[k])) return s->of[place].at[k].type;
+    return w->moved;
+}
+
+/* A move of bytes brings elements of several. Where a row of it is whole elements on both sides, it
+ * is taken for a row of these. */
+static void move_whole_elements(struct work *w) {
+    int64_t *n = w->s->n, own = (int64_t)type_size(w->moved), wide, times;
+    enum type type = wider_at(w);
+    wide = (int64_t)type_size(type);
+    times = wide / own;
+    if (times < 2 || wide % own) return;
+    for (int k = 0; k < w->f->ndims; k++) {
+        int d = w->fit_dim[k];
+        struct affine *to = &w->access[0], *from = &w->access[1];
+        if (to->d[d] != own || from->d[d] != own || n[d] != w->full[d] || n[d] % times) continue;
+        n[d] = w->full[d] = w->valid[d] = n[d] / times;
+        to->d[d] = from->d[d] = wide;
+        w->moved = type;
+        return;
+    }
+}
+
 bool work_move(struct work *w) {
     struct sym *s = w->s;
     const struct stmt *t = w->h->stmt;
@@ -368,6 +394,8 @@ bool work_move(struct work *w) {
     if (!work_in_place(w)) return false;
     if (brings_nothing(w)) return work_fill(w, &t->read[0]);
     if (!valid_part(w, lo)) return false;
+    w->moved = w->in->operand[w->h->read_operand[0]].type;
+    move_whole_elements(w);
     work_join_dims(w);
     return move_parts(w, lo);
 }

@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-/* Slots of the state that are followed: of those of words of a memory, and of objects that
- * `prepare` makes, none is. */
+/* Slots of the state that are followed: a word of its memory each, or as many as it counts; of
+ * objects that `prepare` makes none is. */
 static int slots_of(const struct machine *m, int state) {
     const struct state *s = &m->state[state];
-    return s->of >= 0 || s->count < 0 || s->count > SETTING_SLOTS || s->nfields > SETTING_FIELDS
-               ? 0
-               : (int)s->count;
+    const struct memory *of = s->of >= 0 ? &m->memory[s->of] : NULL;
+    int64_t n = of ? of->size / (of->word > 0 ? of->word : 1) : s->count;
+    return n < 0 || n > SETTING_SLOTS || s->nfields > SETTING_FIELDS ? 0 : (int)n;
 }
 
 void settings_open(struct sym *s) {
@@ -24,8 +24,12 @@ void settings_open(struct sym *s) {
     s->setting = arena_array(&s->v->arena, (size_t)s->nsettings + 1, sizeof *s->setting);
 }
 
+static void forget(struct sym *s, int from, int to) {
+    for (int k = from; k < to; k++) s->setting[k].known = false;
+}
+
 void settings_forget(struct sym *s) {
-    for (int k = 0; k < s->nsettings; k++) s->setting[k].known = false;
+    forget(s, 0, s->nsettings);
 }
 
 struct setting *settings_copy(const struct sym *s, struct setting *to) {
@@ -55,6 +59,10 @@ static void set(struct sym *s, const struct state_value *x) {
 
 bool settings_configure(struct sym *s, const struct configure_node *n) {
     const struct machine *m = s->v->m;
+    const struct configure *c = &m->configure[n->configure];
+    for (int k = 0; k < c->nsets; k++) /* words that are given no value have none */
+        if (m->state[c->sets[k]].of >= 0)
+            forget(s, s->first_setting[c->sets[k]], s->first_setting[c->sets[k] + 1]);
     for (int k = 0; k < n->nsets; k++) {
         const struct state_value *x = &n->set[k];
         if (x->index >= s->first_setting[x->state + 1] - s->first_setting[x->state])

@@ -95,7 +95,29 @@ static bool kept_apart(const struct work *w, const struct mexpr *rule) {
     return behind > last - first && behind + to - from < banks;
 }
 
-/* One of the state's slots holds what the instruction needs. */
+/* Slots from the first to the last in which a state of words must hold what is needed: those of the
+ * words in which the operand may begin. */
+static bool words_needed(const struct work *w, const struct need *n, int64_t *first,
+                         int64_t *last) {
+    int memory = w->s->v->m->state[n->state].of, o = 0;
+    int64_t word = w->s->v->m->memory[memory].word;
+    while (o < w->in->noperands && (!n->of || strcmp(w->in->operand[o].buffer, n->of) != 0)) o++;
+    if (o == w->in->noperands || w->n->arg[o].place < 0 ||
+        w->s->v->s->place[w->n->arg[o].place].memory != memory)
+        return false;
+    begins(w, o, first, last);
+    if (*first < 0) return false;
+    *first = w->s->first_setting[n->state] + *first / (word > 0 ? word : 1);
+    *last = w->s->first_setting[n->state] + *last / (word > 0 ? word : 1);
+    return *last < w->s->first_setting[n->state + 1];
+}
+
+static bool holds(const struct setting *x, const struct setting *want) {
+    return x->known && !memcmp(x->value, want->value, sizeof x->value);
+}
+
+/* One of the state's slots holds what the instruction needs; of one of words, each that is meant.
+ */
 static bool need_holds(struct work *w, struct site *site, const struct need *n, bool fixed) {
     struct sym *s = w->s;
     const struct state *state = &s->v->m->state[n->state];
@@ -108,9 +130,17 @@ static bool need_holds(struct work *w, struct site *site, const struct need *n, 
         if ((!fixed && asks_addresses(n->value[f])) ||
             !mexpr_integer(n->value[f], &env, &want.value[f], NULL))
             return sym_fail(s, "what '%s' needs of state '%s' is not known", w->in->id, state->id);
-    for (int k = s->first_setting[n->state]; k < s->first_setting[n->state + 1]; k++)
-        if (s->setting[k].known && !memcmp(s->setting[k].value, want.value, sizeof want.value))
-            return true;
+    int64_t first, last, k;
+    if (state->of >= 0) {
+        if (words_needed(w, n, &first, &last)) {
+            for (k = first; k <= last && holds(&s->setting[k], &want); k++) {
+            }
+            if (k > last) return true;
+        }
+    } else {
+        for (k = s->first_setting[n->state]; k < s->first_setting[n->state + 1]; k++)
+            if (holds(&s->setting[k], &want)) return true;
+    }
     return sym_fail(s, "state '%s' is not known to hold what '%s' needs", state->id, w->in->id);
 }
 

@@ -13,6 +13,7 @@ struct work {
     const struct stmt *stmt;           /* of the program; NULL: a move */
     const struct candidate_of *candidate;
     bool overwrite;
+    enum type moved;                   /* of a move: what its elements are */
     bool again;                        /* if it fails, its loops are walked instead: so nothing may have changed */
     bool of_loop[SYM_DIMS];            /* the dimension is one of a loop around, or a part of it */
     int64_t full[SYM_DIMS], valid[SYM_DIMS];     /* valid: what belongs to the program; the rest is padding */

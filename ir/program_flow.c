@@ -188,18 +188,23 @@ static isl_map *wanted_by(const struct flow *f, const struct stmt *s, const stru
 
 static bool exactly_covered(const struct flow *f, const struct stmt *s, const struct access *a,
                             int buffer) {
+    isl_ctx_reset_operations(verify_isl(f->v)); /* each question has the whole budget */
     isl_map *wanted = wanted_by(f, s, a, buffer);
-    isl_map *written = isl_map_empty(isl_map_get_space(wanted));
+    int most = f->nwriters[buffer] + f->nwithin[buffer], n = 0;
+    struct written *w = arena_array(&f->v->arena, (size_t)most, sizeof *w);
     for (int k = 0; k < f->nwriters[buffer]; k++) {
-        const struct writer *w = &f->writer[buffer][k];
-        if (w->stmt >= 0) written = isl_map_union(written, written_by(f, w));
+        const struct writer *x = &f->writer[buffer][k];
+        if (x->stmt < 0) continue;
+        w[n++] = (struct written){&f->v->p->stmt[x->stmt].dst, written_by(f, x)};
     }
-    for (int k = 0; k < f->nwithin[buffer]; k++)
-        written = isl_map_union(written, written_earlier(f, &f->within[buffer][k]));
-    isl_bool ok = isl_map_is_subset(wanted, written);
+    for (int k = 0; k < f->nwithin[buffer]; k++) {
+        const struct writer *x = &f->within[buffer][k];
+        w[n++] = (struct written){&f->v->p->stmt[x->stmt].dst, written_earlier(f, x)};
+    }
+    bool ok = verify_covered(f->v, wanted, w, n, f->v->p->buffer[buffer].ndims);
+    for (int k = 0; k < n; k++) isl_map_free(w[k].elements);
     isl_map_free(wanted);
-    isl_map_free(written);
-    return ok == isl_bool_true;
+    return ok;
 }
 
 /* a NULL: the whole buffer */

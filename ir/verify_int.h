@@ -30,6 +30,14 @@ isl_map *verify_access(struct verifier *, const struct stmt *, const struct acce
                        uint64_t keep);
 isl_set *verify_box(struct verifier *, int buffer);
 
+/* What a statement writes: its destination, and { [time of the reader] -> [element] }. */
+struct written {
+    const struct access *access;
+    isl_map *elements;
+};
+/* `wanted` lies within what the n of them write together. */
+bool verify_covered(struct verifier *, isl_map *wanted, const struct written *, int n, int ndims);
+
 bool verify_flow(struct verifier *); /* written before read; see program_flow.c */
 
 #endif

@@ -262,7 +262,9 @@ bool instr_size_range(const struct machine *m, const struct instr *x, int i, int
     bool known = expr_integer(p->lo, &names, lo) && expr_integer(p->hi, &names, hi) &&
                  (!p->step || expr_integer(p->step, &names, step));
     arena_free(&scratch);
-    return known && *step > 0 && *lo <= *hi;
+    if (!known || *step < 1 || *lo > *hi) return false;
+    *hi -= (*hi - *lo) % *step; /* the last one that a step reaches */
+    return true;
 }
 
 const struct emit *instr_emit(const struct instr *x, enum language language) {
@@ -291,12 +293,12 @@ static int64_t asked_at_home(const struct machine *m, const struct operand *o) {
 
 int64_t machine_home_align(const struct machine *m) {
     enum { ALWAYS = 64, MOST = 1 << 20 };
-    int64_t align = m->home >= 0 ? m->memory[m->home].align : 0;
-    if (align < ALWAYS) align = ALWAYS;
+    int64_t align = ALWAYS, own = m->home >= 0 ? m->memory[m->home].align : 1;
+    if (own > 1 && least_multiple(align, own) <= MOST) align = least_multiple(align, own);
     for (int i = 0; i < m->ninstrs; i++)
         for (int o = 0; o < m->instr[i].noperands; o++) {
             int64_t asked = asked_at_home(m, &m->instr[i].operand[o]);
-            if (asked > ALWAYS && align % asked && least_multiple(align, asked) <= MOST)
+            if (asked > 1 && align % asked && least_multiple(align, asked) <= MOST)
                 align = least_multiple(align, asked);
         }
     return align;

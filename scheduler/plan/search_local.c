@@ -320,7 +320,23 @@ static bool reorder(struct search *s, struct point *q) {
     return better;
 }
 
+/* Two axes with each other's extents. */
+static bool exchange(struct search *s, struct point *q) {
+    bool better = false;
+    for (int i = 0; i < q->shape.n; i++)
+        for (int k = 0; k < i && s->budget > 0; k++) {
+            const struct axis_space *v = &s->ax[q->shape.k[i]], *u = &s->ax[q->shape.k[k]];
+            struct point p = *q;
+            if (v == u) continue;
+            p.at[i] = axis_nearest(v, u->value[q->at[k]]);
+            p.at[k] = axis_nearest(u, v->value[q->at[i]]);
+            if (p.at[i] != q->at[i] || p.at[k] != q->at[k]) better |= try(s, q, &p);
+        }
+    return better;
+}
+
 static void polish(struct search *s, struct point *q) {
+    exchange(s, q);
     for (bool better = true; better && s->budget > 0;) {
         better = slide(s, q);
         better |= trade(s, q);

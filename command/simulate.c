@@ -145,10 +145,14 @@ static void report_simulation(struct report *r, const struct schedule *s,
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         report_number(r, numbers[i].key, numbers[i].n);
     report_string(r, "model", model);
+    if (x->launches) report_integer(r, "launches", x->launches);
     text_printf(&r->text,
                 "cycles      %.0f, utilisation %.3f, %" PRId64
                 " instructions (simulated in %.3g s)\n",
                 x->cycles, x->utilisation, x->instructions, x->wall_seconds);
+    if (x->launches)
+        text_printf(&r->text, "launches    %" PRId64 ", %.0f cycles\n", x->launches,
+                    (double)x->launches * m->launch);
     text_printf(&r->text, "DRAM        %.0f bytes read, %.0f written; bound %.0f\n",
                 x->home_read_bytes, x->home_write_bytes, bound);
     report_yardstick(r, s);

@@ -125,6 +125,7 @@ static void build_units(struct build *b, const struct node *root) {
     for (int i = 0; i < m->nunits; i++)
         build_unit(b, i, i ? b->found[KIND_UNIT][i].node : root, b->found[KIND_UNIT][i].unit);
     m->clock = m->unit[0].clock;
+    m->launch = build_number(b, root, "launch", 0);
     m->doorbell = build_number(b, root, "doorbell", 200);
 }
 

@@ -252,6 +252,7 @@ struct machine {
     const char *name, *title, *file;
     uint64_t needs_features;           /* the machine's own */
     double clock;
+    double launch;                     /* cycles that each launch takes besides what it does (schedule/launches.h) */
     double doorbell;                   /* of a host: its cycles until a device sees its token, or it a device's */
     double copies_hidden;              /* share of the host's copies for a device that passes while the device works (fallback hidden) */
     struct rank_cycles cycles;         /* of the first fallback (statement, bring, product, cut, home) */

@@ -16,7 +16,7 @@
 static const struct element {
     const char *tag, *required, *optional, *children;
 } elements[] = {
-    {"machine", "name", "title needs clock fetch doorbell priority model", BODY},
+    {"machine", "name", "title needs clock fetch doorbell launch priority model", BODY},
     {"doc", "", "", ""},
     {"param", "name value", "range host", ""},
     {"include", "href", "share", ""},

@@ -57,7 +57,7 @@ double meeting_price(const struct machine *m) {
     double most = 0;
     for (int k = 0; k < m->nsyncs; k++)
         if (all_meet(&m->sync[k])) most = fmax(most, reference_cycles(m, 0, m->sync[k].latency));
-    return most;
+    return most + reference_cycles(m, 0, m->launch);
 }
 
 /* What one instance leaves another one reads: there must be a barrier where all of them meet. */

@@ -20,6 +20,7 @@
 #include "scheduler/plan/search.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
+#include "scheduler/schedule/launches.h"
 #include "scheduler/schedule/sizes.h"
 #include <inttypes.h>
 #include <math.h>
@@ -307,6 +308,7 @@ static bool run(struct work *w) {
     cost_sum(w);
     w->s->planned = w->planned;
     statements_number(w);
+    if (w->m->launch > 0) w->s->cost += w->m->launch * section_launches(w->s, &w->s->run);
     return true;
 }
 

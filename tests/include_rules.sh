@@ -8,7 +8,7 @@ declare -A may=(
   [scheduler/emit]="scheduler/emit scheduler/plan scheduler/schedule mapper machines ir"
   [scheduler/verify]="scheduler/verify scheduler/schedule machines ir"
   [approaches]="approaches ir" [sim]="sim machines ir scheduler/schedule/schedule.h scheduler/clock"
-  [backends]="backends machines ir scheduler/schedule/schedule.h" [bench]="bench machines ir scheduler/schedule/schedule.h"
+  [backends]="backends machines ir scheduler/schedule/schedule.h scheduler/schedule/launches.h" [bench]="bench machines ir scheduler/schedule/schedule.h"
 )
 failed=0 files=0
 for folder in "${!may[@]}"; do

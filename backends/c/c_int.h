@@ -79,8 +79,6 @@ const char *c_sx(struct cgen *, const struct sx *);
 const char *c_integer(struct cgen *, int64_t);
 void c_sizes(struct cgen *); /* variables for the sizes that are known only when the program runs, within their ranges */
 void c_fallback(struct cgen *, const struct fallback_node *);
-/* The axes whose points may be executed in any order, by anyone, outermost first; returns how many. */
-int c_dealt_axes(struct cgen *, const struct fallback_node *, int *axis);
 void c_issue(struct cgen *, const struct issue_node *);
 void c_plain_emit(struct cgen *, const struct emit *, int n);
 /* Everything but the interface; the arena is the caller's to free. */

@@ -1,5 +1,5 @@
 #include "backends/c/c_int.h"
-#include "ir/determines.h"
+#include "scheduler/schedule/launches.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -292,42 +292,6 @@ static void axis_bounds(struct nest *n, const struct fallback_node *node, int a)
 
 /* ---- dealing ---- */
 
-/* The places of the destination and of what is read share memory, and not element by element. */
-static bool overlaps(const struct nest *n, const struct access *read) {
-    const struct schedule *s = n->g->schedule;
-    int a = schedule_home(s, n->stmt->dst.buffer), b = schedule_home(s, read->buffer);
-    if (a < 0 || b < 0 || read->buffer == n->stmt->dst.buffer) return false;
-    const struct place *x = &s->place[a], *y = &s->place[b];
-    if (x->memory != y->memory || x->address >= y->address + y->bytes * y->slots ||
-        y->address >= x->address + x->bytes * x->slots)
-        return false;
-    const struct buffer *to = &n->program->buffer[x->buffer],
-                        *from = &n->program->buffer[y->buffer];
-    size_t rows = (size_t)to->ndims * (size_t)(n->program->naxes + 1);
-    bool alike = x->address == y->address && x->slots == y->slots && to->ndims == from->ndims &&
-                 type_size(to->type) == type_size(from->type) && !x->layout == !y->layout &&
-                 (!x->layout || !strcmp(x->layout_text, y->layout_text)) &&
-                 !memcmp(n->stmt->dst.coef, read->coef, rows * sizeof *read->coef);
-    for (int d = 0; alike && d < to->ndims; d++) alike = to->extent[d] == from->extent[d];
-    return !alike;
-}
-
-/* Axes that part the destination come first: their points can be executed in any order, by anyone.
- */
-static void deal_axes(struct nest *n) {
-    int rest[MAX_AXES], nrest = 0;
-    uint64_t parting = access_determines(n->program, &n->stmt->dst, n->stmt->axes);
-    for (int r = 0; r < n->stmt->nreads; r++)
-        if (overlaps(n, &n->stmt->read[r])) return;
-    for (int k = 0; k < n->naxes; k++) {
-        if (parting >> n->order[k] & 1)
-            n->order[n->ndealt++] = n->order[k];
-        else
-            rest[nrest++] = n->order[k];
-    }
-    for (int k = 0; k < nrest; k++) n->order[n->ndealt + k] = rest[k];
-}
-
 /* So many points, and steps over as many again, have numbers of 32 bits, which a device divides
  * several times as fast as those of 64. */
 static bool few_points(const struct nest *n) {
@@ -361,7 +325,7 @@ static void open_dealt(struct nest *n) {
 
 static void dealt_text(struct nest *n) {
     if (n->g->meet) c_line(n->g, "%s", n->g->meet);
-    deal_axes(n);
+    n->ndealt = stmt_deal(n->g->schedule, n->stmt, n->order, n->naxes);
     open_dealt(n);
     nest_text(n, n->ndealt);
     close_block(n);
@@ -379,13 +343,6 @@ static struct nest *nest_of(struct cgen *g, const struct fallback_node *node) {
         if (n->stmt->axes >> a & 1) n->order[n->naxes++] = a;
     }
     return n;
-}
-
-int c_dealt_axes(struct cgen *g, const struct fallback_node *node, int *axis) {
-    struct nest *n = nest_of(g, node);
-    deal_axes(n);
-    memcpy(axis, n->order, (size_t)n->ndealt * sizeof *axis);
-    return n->ndealt;
 }
 
 void c_fallback(struct cgen *g, const struct fallback_node *node) {

@@ -4,6 +4,7 @@
 #define ISAMAP_BACKENDS_CUDA_CUDA_INT_H
 
 #include "backends/c/c_int.h"
+#include "scheduler/schedule/launches.h"
 
 /* Threads of a block that executes nothing but a dealt statement: every device takes as many. */
 enum { DEALT_THREADS = 256 };
@@ -77,20 +78,10 @@ struct cuda {
     int64_t prepared, bytes; /* where the prepared block starts; of all */
 };
 
-/* How a unit's instances are numbered: by blocks of the grid, by threads of a block, or not (there is one). */
-enum spread { SPREAD_NONE, SPREAD_BLOCKS, SPREAD_THREADS };
-enum spread cuda_spread(const struct machine *, int unit);
-bool cuda_over_blocks(const struct machine *, const struct loop_node *);
-/* A barrier at which blocks meet: the end of a kernel. */
-bool cuda_ends_kernel(const struct machine *, int sync);
-bool cuda_begins_kernel(const struct machine *, const struct node *); /* it waits at such a barrier */
-
 extern const struct c_dialect cuda_dialect;
 
 /* ---- places.c ---- */
 void cuda_mark_used(struct cuda *, const struct node *, int n);
-/* The nodes need nothing of what the local places held before. */
-bool cuda_begins_anew(struct cuda *, const struct node *, int n);
 void cuda_own_locals(struct cuda *, const struct node *, int n, bool grid);
 int64_t cuda_declare_shared(struct cuda *);
 void cuda_declare_places(struct cuda *);
@@ -107,14 +98,8 @@ void cuda_turns_loop(struct cgen *, const struct loop_node *outer); /* over the 
 /* The number of a kernel with this body, written unless there is an equal one, and what a launch gives it. */
 int cuda_write_kernel(struct cuda *, const char *bounds, const char *body, const struct given **, int *n);
 
-/* ---- along.c ---- */
-/* The points of the statement may be those of the n before it, dealt to the same threads. */
-bool cuda_goes_along(struct cuda *, const struct node *, int n, const struct node *next);
-
 /* ---- small.c ---- */
-int64_t cuda_length(int64_t extent, const struct sx *lo, const struct sx *hi); /* of a part of an axis; where that is not plain, the extent */
 int64_t cuda_points(struct cuda *, const struct fallback_node *); /* that are dealt to threads */
-bool cuda_is_small(const struct cuda *, const struct node *);           /* one block is enough */
 int64_t cuda_small_threads(const struct cuda *, const struct node *, int n);
 
 /* ---- roles.c ---- */

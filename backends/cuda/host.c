@@ -87,54 +87,6 @@ static void copy_arguments(struct cuda *c, bool run, bool back) {
 
 /* ---- the walk ---- */
 
-/* Does some node wait where a kernel ends? */
-static bool meets(const struct machine *m, const struct node *node, int n) {
-    for (int i = 0; i < n; i++)
-        if (cuda_begins_kernel(m, &node[i]) ||
-            (node[i].kind == NODE_LOOP && meets(m, node[i].loop->body, node[i].loop->nbody)))
-            return true;
-    return false;
-}
-
-/* The host can do it: loops around kernels, slots of homes that turn, syncs that say nothing. */
-static bool hosted(struct cuda *c, const struct node *node) {
-    const struct machine *m = c->g.machine;
-    if (node->kind == NODE_FALLBACK) return true;
-    if (node->kind == NODE_ROTATE) return c->g.schedule->place[node->rotate].keep != KEEP_LOCAL;
-    if (node->kind == NODE_SYNC) {
-        const struct signals *s = node_signals(node);
-        for (int i = 0; i < s->npops; i++)
-            if (m->sync[s->pop[i].sync].npop_emits && !cuda_ends_kernel(m, s->pop[i].sync))
-                return false;
-        for (int i = 0; i < s->npushes; i++)
-            if (m->sync[s->push[i].sync].npush_emits) return false;
-        return true;
-    }
-    if (node->kind != NODE_LOOP) return false;
-    const struct loop_node *l = node->loop;
-    if (l->kind == LOOP_PARALLEL) return cuda_over_blocks(m, l);
-    if (meets(m, l->body, l->nbody)) return true;
-    for (int i = 0; i < l->nbody; i++)
-        if (!hosted(c, &l->body[i])) return false;
-    return true;
-}
-
-/* How many nodes are one kernel of one block: up to what the host does, or what waits for the
- * kernel's end. */
-static int block_nodes(struct cuda *c, const struct node *node, int n) {
-    int more = 1;
-    while (more < n && !hosted(c, &node[more]) && !cuda_begins_kernel(c->g.machine, &node[more]))
-        more++;
-    return more;
-}
-
-/* Queues that only wait for one another: the end of a kernel does that. */
-static bool only_signals(const struct node *node, int n) {
-    int k = 0;
-    while (k < n && node[k].kind == NODE_SYNC) k++;
-    return k == n;
-}
-
 static void walk(struct cuda *, const struct node *, int n);
 
 /* A variable of the host, which kernels are given. */
@@ -161,62 +113,33 @@ static void turn(struct cuda *c, int place) {
         c_line(&c->g, "s_%d = s_%d + 1 == %d ? 0 : s_%d + 1;", place, place, slots, place);
 }
 
-/* Of nodes in a parallel loop, how many make the next kernel: one that is a parallel loop, or all
- * before one. */
-static int part_of(struct cuda *c, const struct node *node, int n) {
-    int part = 0;
-    for (; part < n; part++)
-        if (node[part].kind == NODE_LOOP && cuda_over_blocks(c->g.machine, node[part].loop))
-            return part ? part : 1;
-    return part;
-}
-
-/* A parallel loop with parallel loops among others in it becomes several, each with a grid of its
- * own, where no part needs what another left in a block. */
-static void parallel(struct cuda *c, const struct node *node) {
+/* Each part of a parallel loop with others in it is a kernel. */
+static void grids(struct cuda *c, const struct node *node) {
     const struct loop_node *l = node->loop;
-    bool apart = true;
-    for (int i = 0, k; i < l->nbody && apart; i += k) {
-        k = part_of(c, &l->body[i], l->nbody - i);
-        apart = cuda_begins_anew(c, &l->body[i], k);
-    }
-    if (!apart || part_of(c, l->body, l->nbody) == l->nbody) {
-        cuda_kernel(c, node, 1);
-        return;
-    }
     for (int i = 0, k; i < l->nbody; i += k) {
         struct loop_node part = *l;
         struct node one = {.kind = NODE_LOOP, .loop = &part};
-        k = part_of(c, &l->body[i], l->nbody - i);
+        k = launch_part(c->g.schedule, l, i);
         part.body = &l->body[i];
         part.nbody = k;
-        cuda_kernel(c, &one, 1);
+        cuda_kernel(c, k == l->nbody ? node : &one, 1);
     }
 }
 
 static void walk(struct cuda *c, const struct node *node, int n) {
-    for (int i = 0; i < n && !c->g.failed; i++) {
-        int more = 1;
-        if (cuda_is_small(c, &node[i])) {
-            while (i + more < n && cuda_is_small(c, &node[i + more])) more++;
+    enum launch_kind kind;
+    for (int i = 0, more; i < n && !c->g.failed; i += more) {
+        more = launch_next(c->g.schedule, &node[i], n - i, &kind);
+        if (kind == LAUNCH_ONE)
             cuda_kernel(c, &node[i], more);
-        } else if (!hosted(c, &node[i])) {
-            more = block_nodes(c, &node[i], n - i);
-            if (only_signals(&node[i], more))
-                cuda_find_objects(c, &node[i], more, 0); /* no token may be left all the same */
-            else
-                cuda_kernel(c, &node[i], more);
-        } else if (node[i].kind == NODE_FALLBACK) {
-            while (i + more < n && cuda_goes_along(c, &node[i], more, &node[i + more])) more++;
-            cuda_kernel(c, &node[i], more);
-        } else if (node[i].kind == NODE_LOOP && node[i].loop->kind == LOOP_PARALLEL) {
-            parallel(c, &node[i]);
-        } else if (node[i].kind == NODE_LOOP) {
+        else if (kind == LAUNCH_SIGNALS)
+            cuda_find_objects(c, &node[i], more, 0); /* no token may be left all the same */
+        else if (kind == LAUNCH_GRID)
+            grids(c, &node[i]);
+        else if (kind == LAUNCH_LOOP)
             host_loop(c, node[i].loop);
-        } else if (node[i].kind == NODE_ROTATE) {
+        else if (node[i].kind == NODE_ROTATE)
             turn(c, node[i].rotate);
-        }
-        i += more - 1;
     }
 }
 
@@ -226,13 +149,14 @@ static void walk(struct cuda *c, const struct node *node, int n) {
 static void find_turning(struct cuda *c, const struct node *node, int n) {
     for (int i = 0; i < n; i++) {
         if (node[i].kind == NODE_ROTATE && c->g.schedule->place[node[i].rotate].slots > 1 &&
-            hosted(c, &node[i])) {
+            launch_hosted(c->g.schedule, &node[i])) {
             int k = 0;
             while (k < c->nturning && c->turning[k] != node[i].rotate) k++;
             c->turning[k] = node[i].rotate;
             if (k == c->nturning) c->nturning++;
         }
-        if (node[i].kind == NODE_LOOP && node[i].loop->kind != LOOP_PARALLEL && hosted(c, &node[i]))
+        if (node[i].kind == NODE_LOOP && node[i].loop->kind != LOOP_PARALLEL &&
+            launch_hosted(c->g.schedule, &node[i]))
             find_turning(c, node[i].loop->body, node[i].loop->nbody);
     }
 }

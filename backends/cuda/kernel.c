@@ -3,36 +3,10 @@
 
 #include <string.h>
 
-/* ---- units ---- */
-enum spread cuda_spread(const struct machine *m, int unit) {
-    const char *index = m->unit[unit].index;
-    if (index && strstr(index, "blockIdx")) return SPREAD_BLOCKS;
-    return index && strstr(index, "threadIdx") ? SPREAD_THREADS : SPREAD_NONE;
-}
-
-bool cuda_over_blocks(const struct machine *m, const struct loop_node *l) {
-    return l->kind == LOOP_PARALLEL && l->unit >= 0 && cuda_spread(m, l->unit) == SPREAD_BLOCKS;
-}
-
-/* A barrier of a unit around the blocks: blocks meet only at a kernel's end. */
-bool cuda_ends_kernel(const struct machine *m, int sync) {
-    bool around = m->sync[sync].kind == SYNC_BARRIER;
-    for (int u = m->sync[sync].barrier_unit; u > 0 && around; u = m->unit[u].parent)
-        around = cuda_spread(m, u) == SPREAD_NONE;
-    return around;
-}
-
-bool cuda_begins_kernel(const struct machine *m, const struct node *node) {
-    const struct signals *s = node_signals(node);
-    for (int k = 0; s && k < s->npops; k++)
-        if (cuda_ends_kernel(m, s->pop[k].sync)) return true;
-    return false;
-}
-
 /* Of nodes inside a kernel. */
 static void refuse_ends(struct cuda *c, const struct node *node, int n) {
     for (int i = 0; i < n && !c->g.failed; i++) {
-        if (cuda_begins_kernel(c->g.machine, &node[i]))
+        if (node_begins_launch(c->g.machine, &node[i]))
             c_error(&c->g, "a barrier at which kernels end stands inside one, where blocks cannot "
                            "meet");
         else if (node[i].kind == NODE_LOOP)
@@ -87,7 +61,7 @@ static void thread_loop(struct cgen *g, const struct loop_node *l) {
     struct cuda *c = g->user;
     const struct unit *unit = &g->machine->unit[l->unit];
     for (int u = 0; u < g->machine->nunits; u++)
-        if (c->looped[u] && cuda_spread(g->machine, u) == SPREAD_THREADS)
+        if (c->looped[u] && unit_spread(g->machine, u) == SPREAD_THREADS)
             c_error(g,
                     "parallel loops over units '%s' and '%s', one inside the other, cannot be said "
                     "in CUDA C yet",
@@ -120,7 +94,7 @@ static bool one_turn(struct cuda *c, const struct loop_node *l) {
  * roles meet behind each. */
 static void turned(struct cgen *g, const struct loop_node *l) {
     struct cuda *c = g->user;
-    if (c->nroles && cuda_over_blocks(g->machine, l) && !one_turn(c, l))
+    if (c->nroles && loop_over_blocks(g->machine, l) && !one_turn(c, l))
         c_line(g, "%s", meeting(c, true));
 }
 
@@ -136,7 +110,7 @@ static void parallel_loop(struct cgen *g, const struct loop_node *l) {
                   arena_printf(&g->arena, "gridDim.%c", 'x' + k));
         return;
     }
-    if (l->unit >= 0 && cuda_spread(g->machine, l->unit) == SPREAD_THREADS && !c->looped[l->unit])
+    if (l->unit >= 0 && unit_spread(g->machine, l->unit) == SPREAD_THREADS && !c->looped[l->unit])
         thread_loop(g, l);
     else
         c_for(g, l, c_sx(g, l->lo), c_sx(g, l->hi));
@@ -147,7 +121,7 @@ static bool narrow(struct cgen *g, int unit) {
     struct cuda *c = g->user;
     const char *test = NULL;
     for (int u = unit; u > 0; u = g->machine->unit[u].parent) {
-        if (cuda_spread(g->machine, u) != SPREAD_THREADS || c->looped[u] ||
+        if (unit_spread(g->machine, u) != SPREAD_THREADS || c->looped[u] ||
             unit_instances(g->machine, u) == 1)
             continue;
         test = arena_printf(&g->arena, "%s%s(%s) == 0", test ? test : "", test ? " && " : "",
@@ -217,7 +191,7 @@ static int64_t threads_around(const struct machine *m, int unit) {
         bool inside = false;
         for (int v = u; v >= 0; v = m->unit[v].parent) {
             inside = inside || v == unit;
-            if (cuda_spread(m, v) == SPREAD_THREADS && n < INT32_MAX) n *= unit_instances(m, v);
+            if (unit_spread(m, v) == SPREAD_THREADS && n < INT32_MAX) n *= unit_instances(m, v);
         }
         if (inside && n > most) most = n;
     }
@@ -384,12 +358,12 @@ static int64_t blocks_together(struct cuda *c) {
  * a statement is dealt. */
 void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     struct cgen *g = &c->g;
-    bool dealt = node->kind == NODE_FALLBACK && (n == 1 || !cuda_is_small(c, node));
+    bool dealt = node->kind == NODE_FALLBACK && (n == 1 || !launch_is_small(g->schedule, node));
     int64_t threads = dealt ? DEALT_THREADS : unit_threads(c, node, n);
     int indent = g->indent, before = c->nkernels, ngiven;
     if (!threads) threads = cuda_small_threads(c, node, n);
-    refuse_ends(c, cuda_begins_kernel(g->machine, node) ? node + 1 : node,
-                cuda_begins_kernel(g->machine, node) ? n - 1 : n);
+    refuse_ends(c, node_begins_launch(g->machine, node) ? node + 1 : node,
+                node_begins_launch(g->machine, node) ? n - 1 : n);
     c->nroles = c->ncarried = 0;
     c->stays = c->budget = 0;
     memset(c->used, 0, (size_t)g->schedule->nplaces * sizeof *c->used);

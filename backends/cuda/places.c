@@ -43,8 +43,8 @@ static bool in_block(struct cuda *c, int memory) {
     int unit = m->memory[memory].unit;
     bool block = false;
     for (int u = unit; u > 0; u = m->unit[u].parent) {
-        block = block || cuda_spread(m, u) == SPREAD_BLOCKS;
-        if (cuda_spread(m, u) == SPREAD_THREADS && unit_instances(m, u) > 1)
+        block = block || unit_spread(m, u) == SPREAD_BLOCKS;
+        if (unit_spread(m, u) == SPREAD_THREADS && unit_instances(m, u) > 1)
             c_error(&c->g,
                     "memory '%s' of unit '%s' is passed as a pointer, expected one of a block or "
                     "pass=\"value\"",
@@ -64,56 +64,6 @@ bool cuda_is_shared(struct cuda *c, int place) {
     return p->keep == KEEP_LOCAL && !c->g.registers[p->memory] && in_block(c, p->memory);
 }
 
-enum touch { TOUCH_NONE, TOUCH_WRITE, TOUCH_READ };
-
-/* A bound that compares: the loop's turns are a condition. */
-static bool compares(const struct sx *x) {
-    if (x->op == SX_CONST || x->op == SX_VAR) return false;
-    return x->op == SX_LT || x->op == SX_LE || x->op == SX_EQ || x->op == SX_NE ||
-           x->op == SX_AND || x->op == SX_OR || compares(x->a) || compares(x->b);
-}
-
-/* An instruction that accumulates reads, unless its flag may say that it overwrites. */
-static enum touch issue_touch(struct cuda *c, const struct issue_node *issue, int place) {
-    const struct instr *in = &c->g.machine->instr[issue->instr];
-    enum touch found = TOUCH_NONE;
-    for (int o = 0, flag = 0; o < in->noperands; o++) {
-        int64_t add = 0;
-        bool first = in->operand[o].role == ROLE_OUT;
-        if (in->operand[o].accumulate) {
-            first = !sx_constant(issue->flag[flag], &add) || !add;
-            flag++;
-        }
-        if (issue->arg[o].place != place) continue;
-        if (!first) return TOUCH_READ;
-        found = TOUCH_WRITE;
-    }
-    return found;
-}
-
-/* What the nodes do first with the place; where it depends on a condition, they read. */
-static enum touch first_touch(struct cuda *c, const struct node *node, int n, int place) {
-    for (int i = 0; i < n; i++) {
-        enum touch found = TOUCH_NONE;
-        if (node[i].kind == NODE_ISSUE) found = issue_touch(c, node[i].issue, place);
-        if (node[i].kind == NODE_LOOP) {
-            const struct loop_node *l = node[i].loop;
-            found = first_touch(c, l->body, l->nbody, place);
-            if (found != TOUCH_NONE && (compares(l->lo) || compares(l->hi))) return TOUCH_READ;
-        }
-        if (found != TOUCH_NONE) return found;
-    }
-    return TOUCH_NONE;
-}
-
-bool cuda_begins_anew(struct cuda *c, const struct node *node, int n) {
-    const struct schedule *s = c->g.schedule;
-    for (int p = 0; p < s->nplaces; p++)
-        if (s->place[p].keep == KEEP_LOCAL && first_touch(c, node, n, p) == TOUCH_READ)
-            return false;
-    return true;
-}
-
 /* What lies in registers or shared memory is gone when the kernel ends; what lies in a level
  * outside of the blocks is not for many. */
 void cuda_own_locals(struct cuda *c, const struct node *node, int n, bool grid) {
@@ -129,7 +79,7 @@ void cuda_own_locals(struct cuda *c, const struct node *node, int n, bool grid) 
             continue;
         }
         if (c->kernel_of[p] && c->kernel_of[p] != c->nlaunches + 1 &&
-            first_touch(c, node, n, p) != TOUCH_WRITE)
+            nodes_first_touch(s, node, n, p) != FIRST_WRITE)
             c_error(&c->g,
                     "'%s' stays in '%s' from one kernel to another, which cannot be said in CUDA C",
                     s->place[p].name, s->machine->memory[s->place[p].memory].id);

@@ -27,7 +27,7 @@ bool cuda_mine(struct cgen *g, const struct node *node) {
     case NODE_ROTATE:
         return c->used[node->rotate];
     case NODE_LOOP:
-        if (cuda_over_blocks(g->machine, node->loop)) return true; /* all meet there */
+        if (loop_over_blocks(g->machine, node->loop)) return true; /* all meet there */
         for (int i = 0; i < node->loop->nbody; i++)
             if (cuda_mine(g, &node->loop->body[i])) return true;
         return false;
@@ -217,7 +217,7 @@ void cuda_signal(struct cgen *g, const struct signal *signal, bool pop) {
     const struct sync *s = &g->machine->sync[signal->sync];
     const struct emit *emit = pop ? s->pop_emit : s->push_emit;
     int n = pop ? s->npop_emits : s->npush_emits, k = signal->sync;
-    if (pop && cuda_ends_kernel(g->machine, k)) return; /* this is where one begins */
+    if (pop && sync_ends_launch(g->machine, k)) return; /* this is where one begins */
     if (s->memory < 0) {
         c_plain_emit(g, emit, n);
         return;

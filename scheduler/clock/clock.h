@@ -52,6 +52,7 @@ struct sim_result {
                            there is no MAC */
     int64_t macs;       /* of the program */
     int64_t instructions;
+    int64_t launches; /* where the machine says what one takes */
     double home_read_bytes,
         home_write_bytes; /* moves and direct operands, padding free; host work apart: */
     double host_read_bytes, host_write_bytes;

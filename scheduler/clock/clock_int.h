@@ -6,6 +6,7 @@
 
 #include "scheduler/clock/clock.h"
 #include "scheduler/clock/marks.h"
+#include "scheduler/schedule/launches.h"
 
 enum {
     SIM_SIZES = 16,
@@ -195,6 +196,7 @@ struct engine {
     int *shape_next;          /* [ninstrs]: which is given up next */
     struct queue_time *queue; /* [nqueues] */
     struct sync_time *sync;   /* [channels of all syncs] */
+    bool launching; /* what is walked are launches and loops of the host around them */
     bool meets;               /* there are fences or barriers */
     int *channel, nchannels;  /* [nsyncs + 1]: where a sync's channels begin */
     bool *is_host, joined;    /* queues of a host beside a device take no device time */

@@ -282,6 +282,7 @@ static void each_count(struct engine *e, void (*f)(double *, int64_t *, void *),
                       &r->host_read_bytes, &r->host_write_bytes, &r->energy};
     for (size_t k = 0; k < sizeof sums / sizeof *sums; k++) f(sums[k], NULL, user);
     f(NULL, &r->instructions, user);
+    f(NULL, &r->launches, user);
     for (int i = 0; i < r->nhost; i++) f(&r->host_of[i], NULL, user);
     for (int q = 0; q < m->nqueues; q++) {
         f(&r->queue[q].busy, NULL, user);
@@ -326,7 +327,7 @@ static void count_more(double *sum, int64_t *number, void *user) {
 
 int counts_number(const struct engine *e) {
     const struct machine *m = e->machine;
-    return 7 + e->result->nhost + 3 * m->nqueues + 2 * m->nbuses + 2 * m->nsyncs +
+    return 8 + e->result->nhost + 3 * m->nqueues + 2 * m->nbuses + 2 * m->nsyncs +
            2 * (m->ninstrs + 1);
 }
 

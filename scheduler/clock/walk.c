@@ -249,7 +249,41 @@ static bool walk_node(struct engine *e, const struct node *node) {
     return false;
 }
 
+/* ---- launches ---- */
+
+/* What was launched before is complete; then this takes its time to begin. */
+static bool begin_launch(struct engine *e) {
+    if (!time_drain(e)) return false;
+    if (e->counting) e->result->launches++;
+    time_reset_queues(e, e->end + e->machine->launch);
+    return true;
+}
+
+/* Nodes that go together (launch_next). */
+static bool walk_together(struct engine *e, const struct node *node, int n, enum launch_kind kind) {
+    bool begins = kind == LAUNCH_ONE || kind == LAUNCH_GRID, ok = true;
+    for (int k = 0, part; begins && ok && k < (kind == LAUNCH_GRID ? node->loop->nbody : 1);
+         k += part) {
+        part = kind == LAUNCH_GRID ? launch_part(e->schedule, node->loop, k) : 1;
+        ok = begin_launch(e);
+    }
+    e->launching = kind == LAUNCH_LOOP;
+    for (int k = 0; k < n && ok; k++) ok = walk_node(e, &node[k]);
+    e->launching = true;
+    return ok;
+}
+
+static bool walk_launches(struct engine *e, const struct node *node, int n) {
+    enum launch_kind kind;
+    for (int k = 0, more; k < n; k += more) {
+        more = launch_next(e->schedule, &node[k], n - k, &kind);
+        if (!walk_together(e, &node[k], more, kind)) return false;
+    }
+    return true;
+}
+
 static bool walk(struct engine *e, const struct node *node, int n) {
+    if (e->launching) return walk_launches(e, node, n);
     for (int k = 0; k < n; k++)
         if (!walk_node(e, &node[k])) return false;
     return true;
@@ -298,6 +332,12 @@ static void find_zeros(struct engine *e, const struct section *section) {
     }
 }
 
+static bool zeroes_at(const struct engine *e, int node) {
+    for (int p = 0; p < e->schedule->nplaces; p++)
+        if (e->zero_at[p] == node) return true;
+    return false;
+}
+
 static bool zero_homes(struct engine *e, int node) {
     for (int p = 0; p < e->schedule->nplaces; p++) {
         if (e->zero_at[p] != node) continue;
@@ -312,7 +352,11 @@ bool walk_section(struct engine *e, const struct section *s) {
     for (int p = 0; p < e->schedule->nplaces; p++) e->slot[p] = -1;
     states_forget(e);
     find_zeros(e, s);
-    for (int k = 0; k < s->nnodes; k++)
-        if (!zero_homes(e, k) || !walk_node(e, &s->node[k])) return false;
+    e->launching = e->machine->launch > 0 && !e->joined;
+    for (int k = 0, next; k < s->nnodes; k = next) {
+        next = k + 1;
+        while (e->launching && next < s->nnodes && !zeroes_at(e, next)) next++;
+        if (!zero_homes(e, k) || !walk(e, &s->node[k], next - k)) return false;
+    }
     return beside_run(e) && time_drain(e);
 }

@@ -78,7 +78,7 @@ struct program *peak_program(const struct machine *m, const struct mac_unit *u) 
     static const char *const name[] = {"peak.v", "peak.u", "peak.t"};
     int64_t extent[] = {v, w, t};
     for (int k = 0; k < ADDED; k++)
-        p->axis[from->naxes + k] = (struct axis){name[k], extent[k], false, -1, 0};
+        p->axis[from->naxes + k] = (struct axis){.name = name[k], .extent = extent[k], .param = -1};
 
     p->stmt = arena_array(&p->arena, 1, sizeof *p->stmt);
     p->nstmts = p->nitems = 1;

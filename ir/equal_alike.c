@@ -88,6 +88,8 @@ static void put_axis(struct writer *w, int side, int a) {
             put(w, x ? x->extent : -1);
             put(w, x ? x->sequential : -1);
             put(w, x ? x->size : -1);
+            put(w, x ? x->first : -1);
+            put(w, x ? (x->rest ? -x->group : x->group) : 0);
         }
     }
     put(w, *number);

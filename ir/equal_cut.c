@@ -15,6 +15,7 @@ struct cut {
     const struct program *other;
     const struct recur *like; /* the other program's rest, whose states' names it takes; NULL */
     int64_t n, l, m;
+    bool open; /* how many steps there are is known when the program runs; n and m are the most */
     int chunk, inner, rest; /* axes */
 };
 
@@ -148,12 +149,22 @@ static struct recur *rest_of(const struct cut *c, struct recur *chunks) {
     int *now = arena_array(&p->arena, (size_t)(p->nbuffers + 3 * r->nstates) + 1, sizeof *now);
     for (int b = 0; b < p->nbuffers; b++) now[b] = b;
     for (int k = 0; k < r->nstates; k++) r->state[k].from = r->state[k].current;
-    struct place_of_step w = {c->whole->axis, -1, c->rest, 0, 1, c->n * c->l, now};
+    struct place_of_step w = {c->whole->axis, -1, c->rest, 0, 1, c->open ? 0 : c->n * c->l, now};
     r->reverse = c->whole->reverse; /* then these are the first ones of an array */
     if (r->reverse) w.add = 0;
     if (c->like && !rename_states(c, chunks, r, now)) return NULL;
     fill_body(p, r, c->whole, &w);
     return r;
+}
+
+/* Of an open length: whole groups of steps, and the rest of them. */
+static void open_axis(struct cut *c, int axis, bool rest) {
+    struct axis *a = &c->p->axis[axis];
+    const struct axis *whole = &c->p->axis[c->whole->axis];
+    a->size = whole->size;
+    a->group = c->l;
+    a->rest = rest;
+    axis_resize(a, whole->extent);
 }
 
 static bool cut_item(struct cut *c, int item) {
@@ -164,6 +175,10 @@ static bool cut_item(struct cut *c, int item) {
     if (c->rest < 0) return false;
     p->axis[c->chunk].sequential = p->axis[c->inner].sequential = p->axis[c->rest].sequential =
         true;
+    if (c->open) {
+        open_axis(c, c->chunk, false);
+        open_axis(c, c->rest, true);
+    }
     int more = c->m > 0;
     struct item *items = arena_array(&p->arena, (size_t)(p->nitems + more), sizeof *items);
     memcpy(items, p->item, sizeof *items * (size_t)(item + 1));
@@ -203,23 +218,38 @@ static bool goes_on(const struct recur *first, const struct recur *r) {
            r->state[0].from == first->state[0].to;
 }
 
+static bool cut_open(const struct recur *r, const struct program *q, const struct recur *like,
+                     int64_t group, int64_t most, struct cut *c) {
+    *c = (struct cut){.whole = r, .other = q, .like = like, .open = true, .l = group};
+    c->n = most / group;
+    c->m = group - 1;
+    return true;
+}
+
 /* How the other program's recurrences that write the same say that it is cut. */
 static bool cut_for(const struct program *p, const struct recur *r, const struct program *q,
                     struct items b, struct cut *c) {
     const struct axis *t = &p->axis[r->axis];
-    int64_t steps[2] = {0, 0};
+    int64_t steps[2] = {0, 0}, group[2] = {0, 0};
     const struct recur *first = NULL, *like = NULL;
     int found = 0;
-    if (t->size || counts_steps(p, r->item, r->nitems, r->axis)) return false;
+    if (t->group || t->first || counts_steps(p, r->item, r->nitems, r->axis)) return false;
     for (int k = b.from; k < b.to; k++) {
         const struct recur *s = q->item[k].kind == ITEM_RECUR ? q->item[k].recur : NULL;
         bool follows = s && first && goes_on(first, s);
         if (!s || !(follows || write_alike(p, r, q, s))) continue;
-        if (found == 2 || s->reverse != r->reverse || q->axis[s->axis].size) return false;
+        const struct axis *a = &q->axis[s->axis];
+        if (found == 2 || s->reverse != r->reverse || a->size != t->size || !a->group != !t->size ||
+            (!t->size && a->first))
+            return false;
         if (follows && s->nstates == r->nstates) like = s;
         if (!first) first = s;
-        steps[found++] = q->axis[s->axis].extent;
+        group[found] = a->rest ? -a->group : a->group;
+        steps[found++] = a->extent;
     }
+    if (t->size)
+        return found == 2 && !r->reverse && group[0] > 1 && group[1] == -group[0] &&
+               cut_open(r, q, like, group[0], t->extent, c);
     if (!found || steps[0] < 1 || steps[0] + steps[1] >= t->extent ||
         (t->extent - steps[1]) % steps[0])
         return false;

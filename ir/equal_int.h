@@ -135,6 +135,7 @@ bool equal_stop(struct equal *, const char *why);                 /* false */
 isl_set *equal_keep(struct equal *, isl_set *);                   /* freed with the checker; NULL fails */
 int64_t *equal_row(struct equal *, int n);
 isl_set *set_with(struct equal *, isl_set *, const int64_t *row, int n, bool equality);   /* takes the set */
+void row_end(int64_t *up, const int64_t *at, int n, const struct axis *);   /* up >= 0: `at`, a row over n dimensions, is below the end of the axis */
 void row_add_extent(int64_t *row, int64_t extent, int size);        /* + extent - 1; size: 1 + the size that the extent is, a dimension; 0 */
 bool set_covers(const isl_set *, const isl_set *dom);              /* the set is there everywhere in the domain */
 isl_set *set_more(isl_set *, int n);                              /* n dimensions more at the end */

@@ -105,7 +105,8 @@ static bool same_sizes(const struct program *p, const struct program *q) {
 static bool same_steps(const struct side *s, int i, const struct side *t, int j) {
     const struct recur *a = s->event[i].recur, *b = t->event[j].recur;
     const struct axis *u = &s->p->axis[a->axis], *v = &t->p->axis[b->axis];
-    return a->reverse == b->reverse && u->extent == v->extent && u->size == v->size;
+    return a->reverse == b->reverse && u->extent == v->extent && u->size == v->size &&
+           u->group == v->group && u->rest == v->rest && u->first == v->first;
 }
 
 static struct reach any_of(const struct buffer *b) {
@@ -128,11 +129,10 @@ static isl_set *over_sizes(struct equal *x, const struct program *p, int n) {
     return dom;
 }
 
-static isl_set *within(struct equal *x, isl_set *dom, int d, int n, int64_t extent, int size) {
+static isl_set *within(struct equal *x, isl_set *dom, int d, int n, const struct axis *a) {
     int64_t *at = equal_row(x, n), *up = equal_row(x, n);
     at[1 + d] = 1;
-    up[1 + d] = -1;
-    row_add_extent(up, extent, size);
+    row_end(up, at, n, a);
     return set_with(x, set_with(x, dom, at, n, false), up, n, false);
 }
 
@@ -159,12 +159,13 @@ static struct spot everywhere(struct equal *x, const struct side *s, int before,
         at.compared |= UINT64_C(1) << a;
         at.axis[a] = equal_row(x, at.n);
         at.axis[a][1 + d] = 1;
-        dom = within(x, dom, d, at.n, p->axis[a].extent, p->axis[a].size);
+        dom = within(x, dom, d, at.n, &p->axis[a]);
     }
     for (int k = 0; k < b->ndims; k++) {
         (*row)[k] = equal_row(x, at.n);
         (*row)[k][1 + first + k] = 1;
-        dom = within(x, dom, first + k, at.n, b->extent[k], k ? 0 : b->size);
+        struct axis all = {.extent = b->extent[k], .size = k ? 0 : b->size};
+        dom = within(x, dom, first + k, at.n, &all);
     }
     at.dom = equal_keep(x, dom);
     return at;

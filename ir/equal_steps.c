@@ -58,6 +58,10 @@ struct form *form_behind(struct equal *x, struct side *s, int leave, int buffer,
                          int64_t *const *row, const struct spot *c) {
     const struct event *e = &s->event[leave];
     int a = e->recur->axis, n = s->p->naxes;
+    if (s->p->axis[a].group || s->p->axis[a].first) {
+        equal_stop(x, "steps in groups leave it, where the programs differ");
+        return NULL;
+    }
     if (s->p->axis[a].extent == 0) return form_element(x, s, e->match, buffer, row, c);
     int64_t *step = step_of(x, s, e->match, buffer, row, c), *up = equal_row(x, c->n);
     if (!step) {
@@ -72,8 +76,7 @@ struct form *form_behind(struct equal *x, struct side *s, int leave, int buffer,
     in.compared &= ~(UINT64_C(1) << a);
     in.axis = arena_copy(&x->arena, c->axis, ((size_t)n + 1) * sizeof *in.axis);
     in.axis[a] = step;
-    for (int k = 0; k <= c->n; k++) up[k] = -step[k];
-    row_add_extent(up, s->p->axis[a].extent, s->p->axis[a].size);
+    row_end(up, step, c->n, &s->p->axis[a]);
     in.dom = equal_keep(
         x, set_with(x, set_with(x, isl_set_copy(c->dom), step, c->n, false), up, c->n, false));
     struct spot rest = spot_without(x, c, in.dom);

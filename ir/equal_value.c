@@ -54,6 +54,13 @@ static isl_aff *aff_of(struct equal *x, isl_space *space, const int64_t *row, in
     return isl_aff_set_constant_val(aff, isl_val_int_from_si(x->ctx, row[0]));
 }
 
+void row_end(int64_t *up, const int64_t *at, int n, const struct axis *a) {
+    int64_t group = a->group && !a->rest ? a->group : 1;
+    for (int d = 0; d <= n; d++) up[d] = -group * at[d];
+    row_add_extent(up, a->extent, a->size);
+    up[0] -= a->size ? group - 1 : 0;
+}
+
 void row_add_extent(int64_t *row, int64_t extent, int size) {
     row[0] += size ? -1 : extent - 1;
     row[size] += size ? 1 : 0;
@@ -228,8 +235,7 @@ static struct spot instances(struct equal *x, const struct side *side, int event
     for (int a = 0; a < p->naxes; a++) {
         if (!(st->axes >> a & 1)) continue;
         int64_t *up = equal_row(x, s.n);
-        for (int d = 0; d <= s.n; d++) up[d] = -s.axis[a][d];
-        row_add_extent(up, p->axis[a].extent, p->axis[a].size);
+        row_end(up, s.axis[a], s.n, &p->axis[a]);
         dom = set_with(x, set_with(x, dom, s.axis[a], s.n, false), up, s.n, false);
     }
     for (int d = 0; d < ndims; d++) {
@@ -256,7 +262,8 @@ bool equal_writes_all(const struct program *p, const struct stmt *st) {
         for (int b = 0; b <= p->naxes; b++) one &= coef[b] == 0;
         if (one) continue;
         if (a < 0 || k != 1 || coef[p->naxes] || seen >> a & 1 || p->axis[a].extent < n ||
-            !(st->axes >> a & 1) || (p->axis[a].size && p->axis[a].size != size))
+            !(st->axes >> a & 1) ||
+            (p->axis[a].size && (p->axis[a].size != size || p->axis[a].group)))
             return false;
         seen |= UINT64_C(1) << a;
     }

@@ -113,7 +113,9 @@ static bool recur_equal(const struct kernel_recur *a, const struct kernel_recur 
         return false;
     for (int k = 0; k < a->nstates; k++)
         if (!buffer_equal(a->state[k], b->state[k])) return false;
-    return expr_equal(a->length, b->length) && items_equal(a->item, a->nitems, b->item, b->nitems);
+    bool same = a->first && b->first ? expr_equal(a->first, b->first) : a->first == b->first;
+    return same && expr_equal(a->length, b->length) &&
+           items_equal(a->item, a->nitems, b->item, b->nitems);
 }
 
 static bool item_equal(const struct kernel_item *a, const struct kernel_item *b) {

@@ -56,10 +56,10 @@ static void copy_buffer(struct runner *r, int to, int from) {
 static bool run_items(struct runner *r, const struct item *item, int n);
 
 static bool run_recur(struct runner *r, const struct recur *q) {
-    int64_t steps = r->p->axis[q->axis].extent;
+    const struct axis *a = &r->p->axis[q->axis];
     for (int k = 0; k < q->nstates; k++) copy_buffer(r, q->state[k].current, q->state[k].from);
-    for (int64_t t = 0; t < steps; t++) {
-        r->time[q->axis] = q->reverse ? steps - 1 - t : t;
+    for (int64_t t = a->first; t < a->extent; t++) {
+        r->time[q->axis] = q->reverse ? a->extent - 1 - t + a->first : t;
         if (!run_items(r, q->item, q->nitems)) return false;
         for (int k = 0; k < q->nstates; k++) copy_buffer(r, q->state[k].current, q->state[k].next);
     }

@@ -369,12 +369,12 @@ static bool copy_buffer(struct bounds *r, int to, int from) {
 static bool run_items(struct bounds *r, const struct item *item, int n, bool top);
 
 static bool run_recur(struct bounds *r, const struct recur *q) {
-    int64_t steps = r->p->axis[q->axis].extent;
+    const struct axis *a = &r->p->axis[q->axis];
     bool ok = true;
     for (int k = 0; ok && k < q->nstates; k++)
         ok = copy_buffer(r, q->state[k].current, q->state[k].from);
-    for (int64_t t = 0; ok && t < steps; t++) {
-        r->time[q->axis] = q->reverse ? steps - 1 - t : t;
+    for (int64_t t = a->first; ok && t < a->extent; t++) {
+        r->time[q->axis] = q->reverse ? a->extent - 1 - t + a->first : t;
         ok = run_items(r, q->item, q->nitems, false);
         for (int k = 0; ok && k < q->nstates; k++)
             ok = copy_buffer(r, q->state[k].current, q->state[k].next);

@@ -71,10 +71,11 @@ struct kernel_item {
     struct kernel_call *call;
 };
 
-struct kernel_recur {               /* recur t: T [reverse] state h: f32[H] from h0 [to hT] … { items } */
+struct kernel_recur {               /* recur t: T [from T / 8 * 8] [reverse] state h: f32[H] from h0 [to hT] … { items } */
     const char *axis;
     size_t at;
     struct expr *length;
+    struct expr *first;             /* or NULL: 0 */
     bool reverse;
     struct kernel_buffer **state;
     int nstates;

@@ -122,6 +122,10 @@ static void print_items(const struct kernel_item *item, int n, int indent, struc
 static void print_recur(const struct kernel_recur *r, int indent, struct text *out) {
     text_printf(out, "recur %s: ", r->axis);
     print_expr(r->length, 0, out);
+    if (r->first) {
+        text_printf(out, " from ");
+        print_expr(r->first, 0, out);
+    }
     if (r->reverse) text_printf(out, " reverse");
     for (int k = 0; k < r->nstates; k++) {
         text_printf(out, " ");

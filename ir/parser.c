@@ -240,6 +240,7 @@ static bool parse_recur(struct parser *p, struct item_list *l) {
     r->at = p->token.at;
     r->axis = parse_name(p, "the axis of the recurrence", false);
     if (!r->axis || !parse_expect(p, ":") || !(r->length = parse_expr(p))) return false;
+    if (parse_accept(p, "from") && !(r->first = parse_expr(p))) return false;
     r->reverse = parse_accept(p, "reverse");
     while (parse_accept(p, "state")) {
         do {

@@ -118,22 +118,25 @@ static isl_aff *affine(const struct program *p, const struct step *step, isl_spa
     return isl_aff_set_constant_val(aff, isl_val_int_from_si(ctx, coef[p->naxes]));
 }
 
-static isl_set *bounded(isl_set *set, enum isl_dim_type type, unsigned pos, int64_t extent) {
+static isl_set *bounded(isl_set *set, enum isl_dim_type type, unsigned pos, int64_t first,
+                        int64_t extent) {
     isl_ctx *ctx = isl_set_get_ctx(set);
-    set = isl_set_lower_bound_si(set, type, pos, 0);
+    set = isl_set_lower_bound_val(set, type, pos, isl_val_int_from_si(ctx, first));
     return isl_set_upper_bound_val(set, type, pos, isl_val_int_from_si(ctx, extent - 1));
 }
 
 static isl_set *step_domain(isl_ctx *ctx, const struct program *p, const struct step *step) {
     isl_space *space = stmt_space(ctx, p, step);
     isl_set *set = isl_set_universe(isl_space_copy(space));
-    for (int r = 0; r < step->naround; r++)
-        set = bounded(set, isl_dim_param, (unsigned)r, p->axis[step->around[r]->axis].extent);
+    for (int r = 0; r < step->naround; r++) {
+        const struct axis *a = &p->axis[step->around[r]->axis];
+        set = bounded(set, isl_dim_param, (unsigned)r, axis_least(a), a->extent);
+    }
     if (step->stmt >= 0) {
         const struct stmt *s = &p->stmt[step->stmt];
         unsigned pos = 0;
         for (int a = 0; a < p->naxes; a++)
-            if (s->axes >> a & 1) set = bounded(set, isl_dim_set, pos++, p->axis[a].extent);
+            if (s->axes >> a & 1) set = bounded(set, isl_dim_set, pos++, 0, p->axis[a].extent);
         for (int w = 0; w < s->nwhere; w++) {
             isl_aff *aff = affine(p, step, isl_space_copy(space), s->where[w].coef);
             set = isl_set_intersect(set, isl_pw_aff_nonneg_set(isl_pw_aff_from_aff(aff)));
@@ -147,7 +150,8 @@ static isl_set *buffer_box(isl_ctx *ctx, const struct program *p, int buffer) {
     const struct buffer *b = &p->buffer[buffer];
     isl_space *space = isl_space_set_alloc(ctx, 0, (unsigned)b->ndims);
     isl_set *set = isl_set_universe(isl_space_set_tuple_name(space, isl_dim_set, b->name));
-    for (int d = 0; d < b->ndims; d++) set = bounded(set, isl_dim_set, (unsigned)d, b->extent[d]);
+    for (int d = 0; d < b->ndims; d++)
+        set = bounded(set, isl_dim_set, (unsigned)d, 0, b->extent[d]);
     return set;
 }
 

@@ -198,10 +198,15 @@ struct program *program_copy(const struct program *p) {
     return c;
 }
 
+void axis_resize(struct axis *a, int64_t size) {
+    a->extent = a->group && !a->rest ? size / a->group : size;
+    a->first = a->rest ? size / a->group * a->group : 0;
+}
+
 struct program *program_at(const struct program *p, const int64_t *size) {
     struct program *c = program_copy(p);
     for (int a = 0; a < c->naxes; a++)
-        if (size && c->axis[a].size) c->axis[a].extent = size[c->axis[a].size - 1];
+        if (size && c->axis[a].size) axis_resize(&c->axis[a], size[c->axis[a].size - 1]);
     return c;
 }
 
@@ -288,7 +293,7 @@ static bool declarations_equal(const struct program *a, const struct program *b)
     for (int k = 0; k < a->naxes; k++) {
         const struct axis *x = &a->axis[k], *y = &b->axis[k];
         if (strcmp(x->name, y->name) != 0 || x->extent != y->extent) return false;
-        if (x->sequential != y->sequential) return false;
+        if (x->sequential != y->sequential || x->first != y->first) return false;
     }
     return true;
 }

@@ -20,11 +20,22 @@ struct buffer {
 
 struct axis {
     const char *name;
-    int64_t extent;
+    int64_t extent;                 /* one more than its last value */
     bool sequential;                /* declared with seq, or the axis of a recurrence */
     int param;                      /* the kernel parameter that is the extent, alone; -1 otherwise */
     int size;                       /* 1 + the size that the extent is, at most; 0: it is fixed */
+    int64_t group;                  /* of a size: groups of so many; 0: it is not in groups */
+    bool rest;                      /* the values behind the last whole group; else it numbers whole groups */
+    int64_t first;                  /* its first value: of recurrences alone, 0 elsewhere */
 };
+
+static inline int64_t axis_steps(const struct axis *a) {   /* how many values it has */
+    return a->extent - a->first;
+}
+static inline int64_t axis_least(const struct axis *a) {   /* no value is below it, at any size */
+    return a->size ? 0 : a->first;
+}
+void axis_resize(struct axis *, int64_t size);                        /* with this value of its size */
 
 /* A range that is known only when the program runs. The program is bound with the largest value; smaller ones shorten
  * recurrences and leave the ends of arrays alone. */

@@ -91,6 +91,37 @@ static const struct expr *named_by_buffer(const struct kernel_buffer *f, const c
     return NULL;
 }
 
+/* T / 8: the name of a size, divided by a number; *group: that. */
+static const struct expr *in_groups(const struct expr *e, int64_t *group) {
+    if (e->kind != EXPR_OP || e->op != OP_DIV || e->arg[0]->kind != EXPR_NAME ||
+        e->arg[1]->kind != EXPR_INT || e->arg[1]->i < 2)
+        return NULL;
+    *group = e->arg[1]->i;
+    return e->arg[0];
+}
+
+/* The size, or how many whole groups it has. */
+static bool names_whole(const struct expr *e, const char *name) {
+    int64_t group;
+    const struct expr *of = e->kind == EXPR_NAME ? e : in_groups(e, &group);
+    return of && strcmp(of->name, name) == 0;
+}
+
+/* T from T / 8 * 8: what is behind the last whole group; its number, or 0. */
+static int64_t rest_group(const struct kernel_recur *r) {
+    const struct expr *e = r->first;
+    int64_t group;
+    if (!e || e->kind != EXPR_OP || e->op != OP_MUL || e->arg[1]->kind != EXPR_INT ||
+        r->length->kind != EXPR_NAME || !in_groups(e->arg[0], &group) ||
+        strcmp(in_groups(e->arg[0], &group)->name, r->length->name) != 0)
+        return 0;
+    return e->arg[1]->i == group ? group : 0;
+}
+
+static bool names_rest(const struct kernel_recur *r, const char *name) {
+    return rest_group(r) && names_whole(r->length, name);
+}
+
 /* Where the size stands and may not; NULL: nowhere. */
 static const struct expr *named_wrongly(const struct kernel_item *item, int n, const char *name) {
     const struct expr *e = NULL;
@@ -107,7 +138,8 @@ static const struct expr *named_wrongly(const struct kernel_item *item, int n, c
                 if (names(s->where[w], name)) e = s->where[w];
         }
         if (item[k].kind != KITEM_RECUR) continue;
-        if (names(r->length, name) && r->length->kind != EXPR_NAME) e = r->length;
+        if (names(r->length, name) && !names_whole(r->length, name)) e = r->length;
+        if (names(r->first, name) && !names_rest(r, name)) e = r->first;
         for (int s2 = 0; s2 < r->nstates && !e; s2++) e = named_by_buffer(r->state[s2], name);
         if (!e) e = named_wrongly(r->item, r->nitems, name);
     }
@@ -126,9 +158,10 @@ static bool bind_size(struct binder *b, const struct kernel_param *q, const stru
     if (wrong)
         return BIND_FAIL(b, wrong->at,
                          "'%s' is known only when the program runs: it may be the length of a "
-                         "recurrence and the first dimension of buffers; elsewhere give it a "
-                         "value, for instance -D %s=16",
-                         q->name, q->name);
+                         "recurrence, in groups (%s / 8, and the rest: %s from %s / 8 * 8) or "
+                         "not, and the first dimension of buffers; elsewhere give it a value, "
+                         "for instance -D %s=16",
+                         q->name, q->name, q->name, q->name, q->name);
     if (r->step != 1 || r->lo < 0)
         return BIND_FAIL(b, q->at,
                          "the range of '%s', known only when the program runs, is %" PRId64
@@ -224,8 +257,33 @@ static bool bind_axis(struct binder *b, const char *name, size_t at, const struc
     struct axis *a = &b->p->axis[b->axes_declared];
     int param = extent->kind == EXPR_NAME ? kernel_param_index(b->k, extent->name) : -1;
     const char *unique = unique_name(b, name, "");
-    *a = (struct axis){unique, n, sequential || recurring, param, size_named(b->p, extent)};
+    *a = (struct axis){.name = unique,
+                       .extent = n,
+                       .sequential = sequential || recurring,
+                       .param = param,
+                       .size = size_named(b->p, extent)};
     return declare(b, name, at, true, b->axes_declared++);
+}
+
+/* The first step, and steps in groups of a size that is open. */
+static bool bind_steps(struct binder *b, const struct kernel_recur *k, struct axis *a) {
+    int64_t group = 0;
+    const struct expr *of = in_groups(k->length, &group);
+    if (of) a->size = size_named(b->p, of);
+    if (k->first) {
+        if (!eval_size(b, k->first, "the first step of a recurrence", &a->first)) return false;
+        if (a->first < 0 || a->first > a->extent)
+            return BIND_FAIL(b, k->first->at,
+                             "the first step of '%s' is %" PRId64 ", expected 0 to %" PRId64,
+                             k->axis, a->first, a->extent);
+        if (a->size && !(group = rest_group(k)))
+            return BIND_FAIL(b, k->first->at,
+                             "where the length is known only when the program runs, the first step "
+                             "is behind whole groups: T from T / 8 * 8");
+        a->rest = a->size;
+    }
+    if (a->size) a->group = group;
+    return true;
 }
 
 static bool bind_extents(struct binder *b, const struct kernel_buffer *from, struct buffer *f) {
@@ -322,7 +380,9 @@ static bool bind_recur(struct binder *b, const struct kernel_recur *k, struct it
     r->reverse = k->reverse;
     r->nstates = k->nstates;
     r->state = arena_array(&b->p->arena, (size_t)k->nstates, sizeof *r->state);
-    if (!bind_axis(b, k->axis, k->at, k->length, true, true)) return false;
+    if (!bind_axis(b, k->axis, k->at, k->length, true, true) ||
+        !bind_steps(b, k, &b->p->axis[r->axis]))
+        return false;
     b->recurring |= (uint64_t)1 << r->axis;
     for (int s = 0; s < k->nstates; s++)
         if (!bind_state(b, k->state[s], &r->state[s])) return false;

@@ -30,15 +30,16 @@ struct counter {
 static __int128 rest_of(const struct counter *c, int w, int from) {
     __int128 most = 0;
     for (int k = from; k < c->naxes; k++) {
-        __int128 end =
-            (__int128)c->s->where[w].coef[c->axis[k]] * (c->p->axis[c->axis[k]].extent - 1);
-        if (end > 0) most += end;
+        const struct axis *a = &c->p->axis[c->axis[k]];
+        int64_t coef = c->s->where[w].coef[c->axis[k]];
+        most += (__int128)coef * (coef > 0 ? a->extent - 1 : a->first);
     }
     return most;
 }
 
 static int64_t count_from(const struct counter *c, int k, int64_t *at) {
-    __int128 low = 0, high = c->p->axis[c->axis[k]].extent - 1;
+    const struct axis *x = &c->p->axis[c->axis[k]];
+    __int128 low = x->first, high = x->extent - 1;
     for (int w = 0; w < c->s->nwhere; w++) {
         const int64_t *row = c->s->where[w].coef;
         int64_t coef = row[c->axis[k]];
@@ -104,7 +105,7 @@ static int64_t count_points(const struct program *p, const struct stmt *s, uint6
         if (!constant_holds(p, &s->where[w])) return 0;
     for (int a = 0; a < p->naxes; a++) {
         if (!(axes >> a & 1) || done >> a & 1) continue;
-        if (p->axis[a].extent == 0) return 0;
+        if (axis_steps(&p->axis[a]) == 0) return 0;
         uint64_t tied = connected(p, s, (uint64_t)1 << a);
         done |= tied;
         n = times(n, count_component(p, s, tied));
@@ -119,7 +120,7 @@ int64_t stmt_points(const struct program *p, const struct stmt *s) {
     for (int a = 0; a < p->naxes && s->nwhere; a++) {
         if (!((stmt_axes(p, s) & ~s->axes) >> a & 1)) continue;
         time |= (uint64_t)1 << a;
-        steps = times(steps, p->axis[a].extent);
+        steps = times(steps, axis_steps(&p->axis[a]));
     }
     if (steps == 0) return 0;
     int64_t all = count_points(p, s, s->axes | time);

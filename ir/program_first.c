@@ -57,7 +57,7 @@ static int64_t elements_of(const struct program *p, const struct recur *r, int b
 struct program *program_first_steps(const struct program *p, int64_t steps, int64_t *elements) {
     const struct recur *r = only_recurrence(p);
     int64_t all = 0;
-    if (!r || steps > p->axis[r->axis].extent) return NULL;
+    if (!r || p->axis[r->axis].first || steps > p->axis[r->axis].extent) return NULL;
     for (int b = 0; b < p->nbuffers; b++) all += elements[b] = elements_of(p, r, b, steps);
     if (!all) return NULL;
     struct program *q = program_copy(p);

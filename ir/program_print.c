@@ -359,11 +359,20 @@ static void declare_for(struct layout *l, const struct item *item, int scope, in
 static void print_items(struct layout *l, const struct item *item, int n, int scope, int *inner,
                         int indent);
 
+static void print_steps(const struct program *p, const struct axis *a, struct text *out) {
+    print_extent(p, a->extent, a->size, out);
+    if (a->group && !a->rest) text_printf(out, " / %" PRId64, a->group);
+    if (!a->rest && !a->first) return;
+    text_printf(out, " from ");
+    print_extent(p, a->first, a->rest ? a->size : 0, out);
+    if (a->rest) text_printf(out, " / %" PRId64 " * %" PRId64, a->group, a->group);
+}
+
 static void print_recur(struct layout *l, const struct recur *r, int *inner, int indent) {
     const struct program *p = l->p;
     int scope = (*inner)++;
     text_printf(l->out, "%*srecur %s: ", indent, "", p->axis[r->axis].name);
-    print_extent(p, p->axis[r->axis].extent, p->axis[r->axis].size, l->out);
+    print_steps(p, &p->axis[r->axis], l->out);
     if (r->reverse) text_printf(l->out, " reverse");
     for (int k = 0; k < r->nstates; k++) {
         const struct recur_state *s = &r->state[k];

@@ -47,6 +47,10 @@ static bool check_declarations(struct verifier *v) {
         if (p->axis[a].extent < (p->axis[a].sequential ? 0 : 1))
             return verify_fail(v, nowhere, "axis '%s' has extent %" PRId64, p->axis[a].name,
                                p->axis[a].extent);
+    for (int a = 0; a < p->naxes; a++)
+        if (p->axis[a].first < 0 || p->axis[a].first > p->axis[a].extent)
+            return verify_fail(v, nowhere, "axis '%s' begins at %" PRId64, p->axis[a].name,
+                               p->axis[a].first);
     for (int b = 0; b < p->nbuffers; b++) {
         const struct buffer *f = &p->buffer[b];
         int64_t elements = 1;
@@ -237,7 +241,10 @@ static isl_basic_map *put_domain(isl_basic_map *m, isl_local_space *ls, const st
         isl_constraint *low = isl_constraint_alloc_inequality(isl_local_space_copy(ls));
         isl_constraint *high = isl_constraint_alloc_inequality(isl_local_space_copy(ls));
         isl_val *last = isl_val_int_from_si(isl_local_space_get_ctx(ls), r->p->axis[a].extent - 1);
-        m = isl_basic_map_add_constraint(m, put_axis(low, r, a, 1));
+        isl_val *first =
+            isl_val_int_from_si(isl_local_space_get_ctx(ls), -axis_least(&r->p->axis[a]));
+        low = isl_constraint_set_constant_val(put_axis(low, r, a, 1), first);
+        m = isl_basic_map_add_constraint(m, low);
         high = isl_constraint_set_constant_val(put_axis(high, r, a, -1), last);
         m = isl_basic_map_add_constraint(m, high);
     }
@@ -293,13 +300,13 @@ static bool inside_exactly(struct verifier *v, const struct stmt *s, const struc
 
 static bool empty_domain(const struct program *p, const struct stmt *s, uint64_t time) {
     for (int a = 0; a < p->naxes; a++)
-        if ((s->axes | time) >> a & 1 && p->axis[a].extent == 0) return true;
+        if ((s->axes | time) >> a & 1 && p->axis[a].extent == axis_least(&p->axis[a])) return true;
     return false;
 }
 
 /* Of a buffer with as many rows as a size says: does the statement name a row that a run of a
  * smaller size does not have? Rows below the least size are there, and those up to the step of a
- * recurrence of that length. */
+ * recurrence of that length; where steps are groups, up to the end of the group. */
 static bool row_may_lack(struct verifier *v, const struct stmt *s, const struct access *a,
                          uint64_t time) {
     const struct program *p = v->p;
@@ -313,8 +320,9 @@ static bool row_may_lack(struct verifier *v, const struct stmt *s, const struct 
         if (t >= 0 && (!(time >> t & 1) || p->axis[t].size != size)) continue;
         isl_constraint *c = isl_constraint_alloc_inequality(isl_local_space_copy(ls));
         c = put_row(c, &r, a->coef);
-        if (t >= 0) c = put_axis(c, &r, t, a->coef[t] - 1);
-        int64_t first = t >= 0 ? 1 : p->size[size - 1].lo;
+        int64_t rows = t >= 0 && p->axis[t].group && !p->axis[t].rest ? p->axis[t].group : 1;
+        if (t >= 0) c = put_axis(c, &r, t, a->coef[t] - rows);
+        int64_t first = t >= 0 ? rows : p->size[size - 1].lo;
         isl_val *least = isl_val_int_from_si(verify_isl(v), a->coef[p->naxes] - first);
         m = isl_basic_map_add_constraint(m, isl_constraint_set_constant_val(c, least));
     }

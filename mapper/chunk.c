@@ -3,6 +3,7 @@
 #include "mapper/chunk.h"
 #include "mapper/chunk_int.h"
 #include "ir/steps.h"
+#include "ir/stream.h"
 
 #include <string.h>
 
@@ -314,10 +315,12 @@ static bool plain_body(const struct chunking *c) {
 
 bool chunk_find(struct program *p, int at, struct chunking *c) {
     *c = (struct chunking){.row = -1};
-    if (!body_open(p, at, &c->body) || p->axis[c->body.r->axis].size || !plain_body(c))
-        return false;
+    if (!body_open(p, at, &c->body) || !plain_body(c)) return false;
+    const struct axis *steps = &p->axis[c->body.r->axis];
     int nitems = c->body.r->nitems;
-    c->steps = p->axis[c->body.r->axis].extent;
+    c->steps = steps->extent;
+    c->open = steps->size > 0;
+    if (steps->group || steps->first || (c->open && c->body.r->reverse)) return false;
     c->part = arena_array(&p->arena, (size_t)nitems + 1, sizeof *c->part);
     c->nlinear = c->body.r->nstates;
     c->linear = arena_array(&p->arena, (size_t)c->nlinear, sizeof *c->linear);
@@ -441,10 +444,9 @@ static int64_t choose(struct chunking *c, struct decider *d) {
     int n = 1, best = 0;
     at[0] = (struct candidate){"one by one", (double)c->steps * chunk_price(c, 1), NULL};
     for (int64_t l = 2; l < MOST_STEPS && 2 * l <= c->steps; l++) {
-        int64_t rest = c->steps % l;
-        if (rest && l & (l - 1)) continue; /* whole vectors, or nothing is left */
-        double cost =
-            (double)(c->steps - rest) * chunk_price(c, l) + (double)rest * chunk_price(c, 1);
+        double rest = c->open ? (double)(l - 1) / 2 : (double)(c->steps % l);
+        if (rest > 0 && l & (l - 1)) continue; /* whole vectors, or nothing is left */
+        double cost = ((double)c->steps - rest) * chunk_price(c, l) + rest * chunk_price(c, 1);
         length[n] = l;
         at[n++] = (struct candidate){arena_printf(&p->arena, "%d at once", (int)l), cost, NULL};
     }
@@ -457,12 +459,20 @@ static int64_t choose(struct chunking *c, struct decider *d) {
     return length[d ? decide(d, &q) : best];
 }
 
+/* A stream that counts its steps begins its loops there, in the middle of a chunk. */
+static bool counts_steps(struct program *p) {
+    struct stream s;
+    const char *why;
+    return p->nsizes > 0 && program_stream(&p->arena, p, &s, &why) && s.counted;
+}
+
 int chunk_steps(struct program *p, const struct rank_cycles *cycles, bool floats,
                 struct decider *d) {
     int changed = 0;
+    bool counted = counts_steps(p);
     for (int at = 0; at < p->nitems; at++) {
         struct chunking c;
-        if (!chunk_find(p, at, &c)) continue;
+        if (!chunk_find(p, at, &c) || (c.open && counted)) continue;
         c.cycles = *cycles;
         bool may = true;
         for (int k = 0; k < c.nlinear; k++)
@@ -470,7 +480,7 @@ int chunk_steps(struct program *p, const struct rank_cycles *cycles, bool floats
         c.length = may ? choose(&c, d) : 1;
         if (c.length == 1 || !chunk_write(&c)) continue;
         changed++;
-        at += c.steps % c.length > 0; /* the rest stays one by one */
+        at += c.open || c.steps % c.length > 0; /* the rest stays one by one */
     }
     return changed;
 }

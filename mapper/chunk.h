@@ -7,7 +7,7 @@
 #include "ir/program.h"
 #include "machines/machine.h"
 
-/* Of recurrences at the top level whose length is known. Sums are made in another order: `floats` says whether those of floats may be. How
+/* Of recurrences at the top level; where the length is open, of those that run forwards. Sums are made in another order: `floats` says whether those of floats may be. How
  * many recurrences changed. Statements that fall away stay in program.stmt, named by no item. decider NULL: the cheapest way. */
 int chunk_steps(struct program *, const struct rank_cycles *, bool floats, struct decider *);
 

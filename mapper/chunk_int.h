@@ -41,6 +41,7 @@ struct chunking {
     struct rank_cycles cycles;
     bool current;                     /* somebody reads a state before its step */
     int64_t steps, length;            /* of the recurrence; of a chunk */
+    bool open;                        /* there may be fewer steps: how many is known when the program runs */
     /* while it is written */
     int row, other, step, bound;      /* axes: steps of a chunk, thrice; the first index of D and E */
     int *rows;                        /* by buffer of by_rows: the one with a row for each step */

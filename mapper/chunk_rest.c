@@ -20,7 +20,7 @@ static int state_there(const struct rest *w, int buffer) {
 }
 
 /* Step t of the whole is n · length + t of the rest; the first ones of the array where steps go
- * backwards. */
+ * backwards. Where the length is open, the rest's steps have the numbers of the whole. */
 static struct access placed(void *user, const struct access *a, int read) {
     const struct rest *w = user;
     const struct chunking *c = w->c;
@@ -32,7 +32,7 @@ static struct access placed(void *user, const struct access *a, int read) {
         int64_t *row = rw_row(p, &x, d), k = row[step];
         row[step] = 0;
         row[w->r->axis] += k;
-        if (!w->r->reverse) row[p->naxes] += k * (c->steps / c->length * c->length);
+        if (!w->r->reverse && !c->open) row[p->naxes] += k * (c->steps / c->length * c->length);
     }
     x.buffer = state_there(w, a->buffer);
     return x;
@@ -91,7 +91,14 @@ bool chunk_rest(struct chunking *c) {
     w.r->axis = program_add_axis(p, program_unique(p, p->axis[from->axis].name, "rest"),
                                  c->steps % c->length, p->naxes);
     if (w.r->axis < 0) return false;
-    p->axis[w.r->axis].sequential = true;
+    struct axis *steps = &p->axis[w.r->axis];
+    steps->sequential = true;
+    if (c->open) {
+        steps->size = p->axis[from->axis].size;
+        steps->group = c->length;
+        steps->rest = true;
+        axis_resize(steps, c->steps);
+    }
     w.r->state = arena_array(&p->arena, (size_t)from->nstates, sizeof *w.r->state);
     w.r->item = arena_array(&p->arena, (size_t)from->nitems, sizeof *w.r->item);
     for (int k = 0; k < from->nstates; k++)

@@ -17,10 +17,13 @@ static double turns_of(const struct work *w, int stmt, uint64_t *open) {
     *open = 0;
     for (int k = w->p->stmt[stmt].scope - 1; k >= 0; k = w->scope[k].parent) {
         const struct axis *a = &w->p->axis[w->scope[k].axis];
-        if (a->size)
-            *open |= UINT64_C(1) << (a->size - 1);
+        if (a->size && !a->rest) *open |= UINT64_C(1) << (a->size - 1);
+        if (a->rest)
+            turns *= (double)(a->group - 1) / 2; /* on average */
+        else if (a->size)
+            turns /= a->group ? (double)a->group : 1;
         else
-            turns *= (double)a->extent;
+            turns *= (double)axis_steps(a);
     }
     return turns;
 }

@@ -122,6 +122,96 @@ static void random_ones(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* ---- of a length that is known only when the program runs ---- */
+
+/* The interpreter's values at each length; and one proof for all of them. */
+static const char *differs_at(const struct program *p, const struct program *q, int64_t most,
+                              struct diags *d) {
+    struct items a = {0, p->nitems}, b = {0, q->nitems};
+    if (items_equal_by(p, a, q, b, LAWS_REORDER, 0).evidence != EVIDENCE_PROVED)
+        return "not proved";
+    const char *wrong = NULL;
+    for (int64_t T = 0; T <= most && !wrong; T++) {
+        struct program *u = program_at(p, &T), *v = program_at(q, &T);
+        void **want = make_data(u, 5), **got = make_data(u, 5), **bound = rebind(u, v, got);
+        if (!program_run(u, want, NULL, NULL, d) || !program_run(v, bound, NULL, NULL, d))
+            wrong = "the interpreter fails";
+        if (!wrong && !same_outputs(u, want, got)) wrong = "values differ";
+        free_data(u, want);
+        free_data(u, got);
+        free(bound);
+        program_free(u);
+        program_free(v);
+    }
+    return wrong;
+}
+
+#define OPEN(body)                                                                                 \
+    "kernel r(T=0..19) { in f: f32[T] in k: f32[T,3] in v: f32[T,4] in q: f32[T,3] "               \
+    "in S0: f32[3,4] out y: f32[T,4] out ST: f32[3,4] recur t: T state S: f32[3,4] from S0 to "    \
+    "ST { axes i: 3, j: 4\n" body " } }"
+#define NEXT "S'[i,j] = f[t] * S[i,j] + k[t,i] * v[t,j]\n"
+#define SUM(S) "y[t,j] = 0\n y[t,j] += q[t,i] * " S "[i,j]\n"
+
+static const char *const open_texts[] = {OPEN(NEXT SUM("S'")), OPEN(SUM("S") NEXT),
+                                         OPEN("S'[i,j] = S[i,j] + k[t,i] * v[t,j]\n" SUM("S'")),
+                                         OPEN("temp g: f32[3]\n g[i] = k[t,i] * f[t]\n S'[i,j] = "
+                                              "f[t] * S[i,j] + g[i] * v[t,j]\n" SUM("S'"))};
+
+static struct program *open_chunks(struct arena *a, const char *text, int64_t length,
+                                   struct program **of, struct diags *d) {
+    struct program *p = *of = parse_as(a, text, NULL, 0, true, d), *q = program_copy(p);
+    struct chunking c;
+    assert_true(chunk_find(q, recurrence(q), &c));
+    c.length = length;
+    assert_true(chunk_write(&c));
+    return q;
+}
+
+static void open_lengths(void **state) {
+    (void)state;
+    for (size_t k = 0; k < sizeof open_texts / sizeof *open_texts; k++)
+        for (int64_t length = 2; length <= 8; length *= 2) {
+            struct arena a;
+            struct diags d;
+            arena_init(&a);
+            diags_init(&d);
+            struct program *p, *q = open_chunks(&a, open_texts[k], length, &p, &d);
+            const char *why = differs_at(p, q, 19, &d);
+            if (why) fail_msg("%s in chunks of %d: %s", open_texts[k], (int)length, why);
+            program_free(p);
+            program_free(q);
+            diags_free(&d);
+            arena_free(&a);
+        }
+}
+
+/* The rest that begins too early or too late, chunks that are others, a step backwards. */
+static void open_faults(void **state) {
+    (void)state;
+    for (int fault = 0; fault < 4; fault++) {
+        struct arena a;
+        struct diags d;
+        arena_init(&a);
+        diags_init(&d);
+        struct program *p, *q = open_chunks(&a, open_texts[0], 4, &p, &d);
+        int at = recurrence(q);
+        struct axis *chunks = &q->axis[q->item[at].recur->axis],
+                    *rest = &q->axis[q->item[at + 1].recur->axis];
+        if (fault == 0) rest->group = 2;
+        if (fault == 1) rest->rest = false, rest->group = 0, rest->first = 0;
+        if (fault == 2) chunks->group = rest->group = 8;
+        if (fault == 3) q->item[at].recur->reverse = true;
+        struct items whole = {0, p->nitems}, cut = {0, q->nitems};
+        if (items_equal_by(p, whole, q, cut, LAWS_REORDER, 0).evidence == EVIDENCE_PROVED)
+            fail_msg("fault %d is proved", fault);
+        program_free(p);
+        program_free(q);
+        diags_free(&d);
+        arena_free(&a);
+    }
+}
+
 /* ---- those that are not so ---- */
 
 #define HEAD                                                                                       \
@@ -390,6 +480,7 @@ static void compiled(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_ones),     cmocka_unit_test(others),
+        cmocka_unit_test(open_lengths),    cmocka_unit_test(open_faults),
         cmocka_unit_test(choices),         cmocka_unit_test(products_before_chunks),
         cmocka_unit_test(machine_decides), cmocka_unit_test(lifting_is_priced),
         cmocka_unit_test(compiled)};

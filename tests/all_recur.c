@@ -311,7 +311,7 @@ static void run_length(struct open_run *r, int64_t length) {
 
 /* One schedule, one object: runs of each length. Gives how many objects there were. */
 static int run_lengths(const char *text, const struct machine *m, bool run) {
-    static const int64_t lengths[] = {0, 1, 2, 50, 3, 0};
+    static const int64_t lengths[] = {0, 1, 2, 50, 3, 16, 60, 0};
     struct open_run r = {.p = NULL};
     struct arena a;
     int objects = 0;
@@ -337,6 +337,93 @@ static int run_lengths(const char *text, const struct machine *m, bool run) {
     diags_free(&r.d);
     arena_free(&a);
     return objects;
+}
+
+/* Steps that only scale their state and add to it: in chunks, and the rest one by one. */
+static const char linear_text[] =
+    "kernel linear(T=0..60, K=32, V=64) {\n"
+    "  in f: f32[T]  in k: f32[T, K]  in v: f32[T, V]  in S0: f32[K, V]\n"
+    "  out y: f32[T, V]  out ST: f32[K, V]\n"
+    "  recur t: T state S: f32[K, V] from S0 to ST {\n"
+    "    axes i: K, j: V\n"
+    "    S'[i,j] = f[t] * S[i,j] + k[t,i] * v[t,j]\n"
+    "    y[t,j] = 0\n"
+    "    y[t,j] += k[t,i] * S'[i,j]\n"
+    "  }\n"
+    "}\n";
+
+static int groups_of(const char *text, const struct machine *m) {
+    struct arena a;
+    struct diags d;
+    int groups = 0;
+    arena_init(&a);
+    diags_init(&d);
+    struct program *p = parse_as(&a, text, NULL, 0, true, &d);
+    struct schedule *s = compile(p, m, approaches[0], 0, &d);
+    assert_non_null(s);
+    for (int x = 0; x < s->program->naxes; x++) groups += s->program->axis[x].group > 0;
+    schedule_free(s);
+    program_free(p);
+    diags_free(&d);
+    arena_free(&a);
+    return groups;
+}
+
+/* With one text in place of another, at its first place behind `after`, it is not proved. */
+static void is_not_proved(const struct schedule *s, const char *after, const char *old,
+                          const char *now) {
+    struct text printed = {0}, wrong = {0}, reason = {0};
+    struct diags d;
+    int sampled;
+    diags_init(&d);
+    schedule_print(s, &printed);
+    const char *from = strstr(printed.at, after), *at = from ? strstr(from, old) : NULL;
+    assert_non_null(at);
+    text_printf(&wrong, "%.*s%s%s", (int)(at - printed.at), printed.at, now, at + strlen(old));
+    struct source source = {"wrong", wrong.at, wrong.n, 1, 1};
+    struct schedule *again = schedule_parse(s->machine, &source, &d);
+    assert_non_null(again);
+    if (schedule_prove(again, 0, &sampled, &reason, &d) == PROOF_PROVED)
+        fail_msg("proved with '%s' in place of '%s'", now, old);
+    schedule_free(again);
+    diags_free(&d);
+    text_free(&printed);
+    text_free(&wrong);
+    text_free(&reason);
+}
+
+static void faults_in_groups(const struct machine *m) {
+    struct arena a;
+    struct diags d;
+    struct text reason = {0};
+    int sampled;
+    arena_init(&a);
+    diags_init(&d);
+    struct program *p = parse_as(&a, linear_text, NULL, 0, true, &d);
+    struct schedule *s = compile(p, m, approaches[0], 0, &d);
+    assert_int_equal(schedule_prove(s, 0, &sampled, &reason, &d), PROOF_PROVED);
+    /* a group less, one step of the rest less, one twice, the whole sequence again */
+    is_not_proved(s, "  run {", " = 0 to T/8 ", " = 0 to T/8 - 1 ");
+    is_not_proved(s, "  run {", " = T/8*8 to T ", " = T/8*8 + 1 to T ");
+    is_not_proved(s, "  run {", " = T/8*8 to T ", " = T/8*8 - 1 to T ");
+    is_not_proved(s, "  run {", " = T/8*8 to T ", " = 0 to T ");
+    is_not_proved(s, "  run {", " = T/8*8 to T ", " = T/8*8 to T - 1 ");
+    is_not_proved(s, "  run {", " = T/8*8 to T ", " = T/4*4 to T ");
+    schedule_free(s);
+    program_free(p);
+    text_free(&reason);
+    diags_free(&d);
+    arena_free(&a);
+}
+
+static void open_lengths_go_in_chunks(void **state) {
+    struct machines m = load_machines();
+    (void)state;
+    assert_int_equal(groups_of(linear_text, m.at[1]), 2);
+    faults_in_groups(m.at[1]);
+    assert_true(run_lengths(linear_text, m.at[1], m.run[1]) > 0);
+    run_lengths(linear_text, m.at[2], false);
+    free_machines(&m);
 }
 
 static void one_object_runs_any_length(void **state) {
@@ -366,6 +453,11 @@ static void sizes_elsewhere_are_refused(void **state) {
         "state h: f32[1] from h0 { h'[i] = h[i] + x[T-1-t]\n y[t+i] = h'[i]\n } }",
         "kernel r(T=0..9) { in x: f32[T]  in h0: f32[1]  out y: f32[T]\n  axes i: 1\n  recur t: T "
         "state h: f32[1] from h0 { h'[i] = h[i] + f32(T)\n y[t+i] = h'[i]\n } }",
+        "kernel r(T=0..9) { out y: f32[T]\n recur t: T / 2 + 1 { y[t] = 0\n } }",
+        "kernel r(T=0..9) { out y: f32[T]\n recur t: T % 2 { y[t] = 0\n } }",
+        "kernel r(T=0..9) { out y: f32[T]\n recur t: T from T / 2 * 3 { y[t] = 0\n } }",
+        "kernel r(T=0..9) { out y: f32[T]\n recur t: T from 1 { y[t] = 0\n } }",
+        "kernel r(T=0..9, S=0..9) { out y: f32[T]\n recur t: T from S / 2 * 2 { y[t] = 0\n } }",
     };
     (void)state;
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
@@ -403,7 +495,11 @@ static void rows_behind_are_refused(void **state) {
                {"T=4..9", "4", "x[t]", true},
                {"T=0..9", "T", "x[s] where s < t", true},
                {"T=0..9", "T", "x[s] where s < t+2", false},
-               {"T=0..9", "T", "x[g]", true}};
+               {"T=0..9", "T", "x[g]", true},
+               {"T=0..9", "T / 3", "x[3*t+2]", true},
+               {"T=0..9", "T / 3", "x[3*t+3 else 9]", false},
+               {"T=0..9", "T from T / 3 * 3", "x[t]", true},
+               {"T=0..9", "T from T / 3 * 3", "x[t+1 else 9]", false}};
     (void)state;
     for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
         struct arena a;
@@ -439,6 +535,7 @@ int main(void) {
                                        cmocka_unit_test(none_inside_none),
                                        cmocka_unit_test(weights_stay),
                                        cmocka_unit_test(host_and_device_meet),
+                                       cmocka_unit_test(open_lengths_go_in_chunks),
                                        cmocka_unit_test(one_object_runs_any_length),
                                        cmocka_unit_test(sizes_elsewhere_are_refused),
                                        cmocka_unit_test(rows_behind_are_refused)};

@@ -184,23 +184,36 @@ static bool emit_prime(struct sections *c, struct nodes *out, int scope, struct 
     return !queues || emit_list(c, out, &list, __builtin_ctzll(queues), ph);
 }
 
+/* The first step, and one behind the last; sizes are the first variables. */
+static void steps_from(struct work *w, const struct axis *x, struct val *begin, struct val *end) {
+    struct arena *a = &w->s->arena;
+    *begin = val_const(x->first);
+    *end = val_const(x->extent);
+    if (!x->size) return;
+    struct val size = val_var(a, x->size - 1, w->p->size[x->size - 1].hi),
+               group = val_const(x->group);
+    struct val whole = x->group ? val_make(a, SX_DIV, size, group) : size;
+    *end = x->rest ? size : whole;
+    *begin = x->rest ? val_make(a, SX_MUL, whole, group) : val_const(0);
+}
+
 static bool emit_recur(struct sections *c, struct nodes *out, int from, int to, int scope,
                        struct phase *ph) {
     struct work *w = c->w;
     struct arena *a = &w->s->arena;
     struct nodes body = {0};
     const struct scope *s = &w->scope[scope];
-    int64_t steps = w->p->axis[s->axis].extent;
-    int var = new_var(w, w->p->axis[s->axis].name);
-    struct val v = val_var(a, var, steps - 1);
-    int size = w->p->axis[s->axis].size; /* sizes are the first variables */
-    struct val end = size ? val_var(a, size - 1, steps) : val_const(steps);
-    w->step[scope] = s->reverse ? val_minus(a, val_add(a, end, val_const(-1)), v) : v;
+    const struct axis *steps = &w->p->axis[s->axis];
+    int var = new_var(w, steps->name);
+    struct val v = val_var(a, var, steps->extent - 1), begin, end;
+    steps_from(w, steps, &begin, &end);
+    w->step[scope] =
+        s->reverse ? val_minus(a, val_add(a, val_add(a, begin, end), val_const(-1)), v) : v;
     if (s->parent < 0 && !emit_prime(c, out, scope, ph)) return false;
     if (!(has_host_work(w, from, to) ? emit_mixed_body : emit_device_body)(c, out, &body, from, to,
                                                                            scope, ph))
         return false;
-    nodes_add(w, out, loop_node(w, var, val_const(0), end, 1, LOOP_SEQUENTIAL, s->axis, &body));
+    nodes_add(w, out, loop_node(w, var, begin, end, 1, LOOP_SEQUENTIAL, s->axis, &body));
     return true;
 }
 

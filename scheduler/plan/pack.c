@@ -119,8 +119,21 @@ bool written_all(const struct work *w, int buffer, int stmt) {
     return false;
 }
 
-/* A copy of the part. -1: there is no room. */
-static int copy_part(struct work *w, int task, int old, struct copied *part, const char *name) {
+/* The same in the first step of the recurrences around. */
+static struct access without_steps(const struct work *w, const struct stmt *st,
+                                   const struct access *a) {
+    struct access c = *a;
+    size_t n = (size_t)w->p->naxes + 1, ndims = (size_t)w->p->buffer[a->buffer].ndims;
+    c.coef = arena_copy(&w->p->arena, a->coef, sizeof *a->coef * ndims * n);
+    for (int k = st->scope - 1; k >= 0; k = w->scope[k].parent)
+        for (size_t d = 0; d < ndims; d++) c.coef[d * n + (size_t)w->scope[k].axis] = 0;
+    return c;
+}
+
+/* A copy of the part; step, or NULL: what the statement reads in its step, copied there. -1: there
+ * is no room. */
+static int copy_part(struct work *w, int task, int old, struct copied *part,
+                     const struct access *step, const char *name) {
     int ndims = w->p->buffer[old].ndims, axis[MAX_DIMS], stmt = w->task[task].stmt;
     uint64_t used = 0;
     for (int d = 0; d < ndims; d++) {
@@ -139,7 +152,14 @@ static int copy_part(struct work *w, int task, int old, struct copied *part, con
     }
     src.has_fill = part->fills;
     src.fill = part->fill;
-    place_copy(w, rewrite_copy(w, dst, src, used), stmt, &src);
+    for (int k = w->p->stmt[stmt].scope - 1; k >= 0 && step; k = w->scope[k].parent)
+        for (int d = 0; d < ndims; d++)
+            set(w, &src, d, w->scope[k].axis, access_coef(w->p, step, d, w->scope[k].axis));
+    int copy = rewrite_copy(w, dst, src, used);
+    if (step)
+        place_beside(w, copy, stmt, true);
+    else
+        place_copy(w, copy, stmt, &src);
     return made;
 }
 
@@ -149,11 +169,14 @@ bool pack_identity(struct work *w, int task, int operand) {
     int stmt = t->stmt, read = o->read, old = w->p->stmt[stmt].read[read].buffer,
         ndims = w->p->buffer[old].ndims;
     const struct geom geom = o->geom;
-    const struct access *was = &w->p->stmt[stmt].read[read];
+    const struct access whole = w->p->stmt[stmt].read[read];
+    bool open = w->p->buffer[old].size; /* as long as it is when the program runs */
+    const struct access own = open ? without_steps(w, &w->p->stmt[stmt], &whole) : whole,
+                        *was = &own;
     struct copied part = {.fill = was->fill};
     bool shifted = false,
          given = w->p->buffer[old].role == ROLE_IN || w->p->buffer[old].role == ROLE_CONST;
-    if (w->p->buffer[old].size) return false; /* as long as it is when the program runs */
+    if (open && !recur_moves(w, &w->p->stmt[stmt], &whole)) return false;
     if (!given && recur_moves(w, &w->p->stmt[stmt], was)) return false;
     for (int d = 0; d < ndims; d++) {
         int64_t *lo = &part.lo[d], hi, extent = w->p->buffer[old].extent[d];
@@ -161,7 +184,7 @@ bool pack_identity(struct work *w, int task, int operand) {
         part.step[d] = every(w, &w->p->stmt[stmt], was, d);
         bool outside = *lo < 0 || hi >= extent;
         shifted |= outside;
-        if (outside || part.step[d] > 1 || geom.live >> d & 1)
+        if (outside || (open && d == 0) || part.step[d] > 1 || geom.live >> d & 1)
             extent = (hi - *lo) / part.step[d] + 1;
         else
             *lo = 0;
@@ -169,12 +192,14 @@ bool pack_identity(struct work *w, int task, int operand) {
     }
     /* what is read outside has a value: of that the copy may have more */
     part.fills = shifted && was->has_fill;
-    int made = pack_made(w, t, was, &geom, &part);
+    int made = open ? -1 : pack_made(w, t, was, &geom, &part);
     bool anew = made < 0;
     if (anew)
-        made = copy_part(w, task, old, &part, unique_name(w, w->p->buffer[old].name, "packed"));
+        made = copy_part(w, task, old, &part, open ? &whole : NULL,
+                         unique_name(w, w->p->buffer[old].name, "packed"));
     if (made < 0) return false;
-    struct access now = w->p->stmt[stmt].read[read];
+    struct access now =
+        open ? without_steps(w, &w->p->stmt[stmt], &whole) : w->p->stmt[stmt].read[read];
     now.buffer = made;
     now.coef = arena_copy(&w->p->arena, now.coef,
                           sizeof *now.coef * (size_t)ndims * (size_t)(w->p->naxes + 1));

@@ -64,7 +64,8 @@ static bool cut_at_edge(const struct sym *s, const struct image *x, struct regio
                         struct region *high) {
     for (int e = 0; e < low->nindices; e++)
         for (int k = 0; k < 2; k++) {
-            struct lin edge = lin_of(x->lo[e] + k * x->n[e]), end = low->o[e];
+            struct lin edge = x->from[e], end = low->o[e];
+            edge.c += k * x->n[e];
             if (!lin_add(&end, &low->n[e], 1)) return false;
             if (lin_le(s, &low->o[e], &edge) != YES || lin_le(s, &edge, &end) != YES ||
                 lin_same(&low->o[e], &edge) || lin_same(&edge, &end))
@@ -193,7 +194,7 @@ static bool fallback_points(struct sym *s, const struct fallback_node *n, struct
     *none = false;
     s->ndims = 0;
     for (int a = 0; a < p->naxes; a++) {
-        struct affine hi = affine_of(p->axis[a].extent), lo = affine_of(0);
+        struct affine hi = affine_of(p->axis[a].extent), lo = affine_of(p->axis[a].first);
         int64_t trips;
         point[a] = affine_of(0);
         if (!(s->v->domain[n->stmt] >> a & 1)) continue;
@@ -201,8 +202,8 @@ static bool fallback_points(struct sym *s, const struct fallback_node *n, struct
             return sym_fail(s, "a sum's points have an order");
         if (n->lo && n->lo[a] && (!sym_eval(s, n->lo[a], &lo) || !sym_eval(s, n->hi[a], &hi)))
             return false;
-        struct lin zero = lin_of(0), most = lin_of(p->axis[a].extent);
-        if (lin_le(s, &zero, &lo.l) != YES || lin_le(s, &hi.l, &most) != YES)
+        struct lin first = sym_first(s, a), most = lin_of(p->axis[a].extent);
+        if (lin_le(s, &first, &lo.l) != YES || lin_le(s, &hi.l, &most) != YES)
             return sym_fail(s, "a fallback is not known to stay inside axis '%s'", p->axis[a].name);
         point[a] = lo;
         if (!affine_add(&hi, &lo, -1) || !affine_constant(&hi, &trips))
@@ -376,14 +377,16 @@ bool box_begin(struct sym *s) {
     return true;
 }
 
-/* All of its instances in one box, of which some extents may be those of open sizes. */
+/* All of its instances in one box, of which some ends may be those of open sizes. */
 static bool executed_at_once(struct sym *s, int stmt) {
     const struct regions *done = &s->of[s->v->s->nplaces + stmt];
     int e = 0;
     if (done->n != 1) return false;
     for (int a = 0; a < s->v->p->naxes; a++) {
-        struct lin n = sym_extent(s, a);
-        if (s->v->domain[stmt] >> a & 1 && !lin_same(&done->at[0].n[e++], &n)) return false;
+        struct lin n = sym_extent(s, a), first = sym_first(s, a);
+        if (!(s->v->domain[stmt] >> a & 1)) continue;
+        if (!lin_same(&done->at[0].n[e], &n) || !lin_same(&done->at[0].o[e], &first)) return false;
+        e++;
     }
     return true;
 }

@@ -31,7 +31,8 @@ static bool clears(struct work *w) {
         int64_t lo, hi;
         if (!(s->v->domain[w->n->init] >> a & 1)) continue;
         affine_range(s, &point[a], &lo, &hi);
-        if (lo < 0 || hi >= p->axis[a].extent || !(s->v->domain[w->n->stmt] >> a & 1))
+        if (lo < axis_least(&p->axis[a]) || hi >= p->axis[a].extent ||
+            !(s->v->domain[w->n->stmt] >> a & 1))
             return sym_fail(s, "statement %d has an axis of its own", w->n->init);
     }
     return !parted_begun(s, w->n->init) && instances_executed(s, w->n->init, point);

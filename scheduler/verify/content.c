@@ -336,7 +336,8 @@ static bool all_inside(const struct work *w) {
         end[a] = w->base[a] + w->h->extent[x];
     }
     for (int a = 0; a < p->naxes; a++)
-        if ((domain >> a & 1) && (w->base[a] < 0 || end[a] > p->axis[a].extent)) return false;
+        if ((domain >> a & 1) && (w->base[a] < p->axis[a].first || end[a] > p->axis[a].extent))
+            return false;
     for (int r = w->v->recurrence_of[w->n->stmt]; r >= 0; r = w->v->recurrence[r].parent)
         if (walked >> w->v->recurrence[r].axis & 1) return false;
     return (walked & ~domain) == 0 && w->stmt->nwhere == 0;

@@ -2,6 +2,11 @@
  */
 #include "scheduler/verify/box.h"
 
+/* How many values the axis has, at most. */
+static int64_t values(const struct program *p, int axis) {
+    return p->axis[axis].extent - axis_least(&p->axis[axis]);
+}
+
 /* The other axes of the index take each value from 0 to c - 1 once, c being what a step adds. */
 static bool fills_step(struct sym *s, int stmt, int index, int step, int64_t c) {
     const struct program *p = s->v->p;
@@ -10,16 +15,16 @@ static bool fills_step(struct sym *s, int stmt, int index, int step, int64_t c) 
     for (bool found = true; found;) {
         found = false;
         for (int a = 0; a < p->naxes && !found; a++) {
-            found = a != step && s->v->domain[stmt] >> a & 1 && p->axis[a].extent > 1 &&
+            found = a != step && s->v->domain[stmt] >> a & 1 && values(p, a) > 1 &&
                     access_coef(p, dst, index, a) == rows;
-            if (found) rows *= p->axis[a].extent;
+            if (found) rows *= values(p, a);
         }
     }
     for (int a = 0; a < p->naxes; a++) {
         int64_t k = access_coef(p, dst, index, a);
         if (a == step || !(s->v->domain[stmt] >> a & 1)) continue;
         if (k < 0) return false;
-        most += k * (p->axis[a].extent - 1);
+        most += k * (values(p, a) - 1);
     }
     return rows == c && most == c;
 }
@@ -64,7 +69,7 @@ bool sets_part(const struct stmt *t) {
 static uint64_t moving(const struct program *p, const struct access *dst, int e, uint64_t axes) {
     uint64_t found = 0;
     for (int a = 0; a < p->naxes; a++)
-        if (axes >> a & 1 && p->axis[a].extent > 1 && access_coef(p, dst, e, a))
+        if (axes >> a & 1 && values(p, a) > 1 && access_coef(p, dst, e, a))
             found |= UINT64_C(1) << a;
     return found;
 }
@@ -78,15 +83,15 @@ static bool fills_range(const struct program *p, const struct access *dst, int e
     for (bool found = true; found;) {
         found = false;
         for (int a = 0; a < p->naxes && !found; a++) {
-            found = axes >> a & 1 && p->axis[a].extent > 1 && access_coef(p, dst, e, a) == *n;
-            if (found) *n *= p->axis[a].extent;
+            found = axes >> a & 1 && values(p, a) > 1 && access_coef(p, dst, e, a) == *n;
+            if (found) *n *= values(p, a);
         }
     }
     for (int a = 0; a < p->naxes; a++) {
         int64_t c = access_coef(p, dst, e, a);
         if (!(axes >> a & 1)) continue;
         up &= c >= 0;
-        most += c * (p->axis[a].extent - 1);
+        most += c * (values(p, a) - 1);
     }
     return up && most == *n;
 }
@@ -102,7 +107,7 @@ static void find_box(struct sym *s, int stmt, struct image *x) {
         int moved = 0;
         if (!(axes >> a & 1)) continue;
         for (int e = 0; e < ndims; e++) moved += access_coef(p, dst, e, a) != 0;
-        int64_t extent = p->axis[a].extent;
+        int64_t extent = values(p, a);
         struct lin count = sym_extent(s, a);
         if (moved == 0 && !lin_constant(&count, &extent)) x->box = false;
         if (moved == 0) x->times *= extent;
@@ -123,8 +128,7 @@ static uint64_t sharing_axes(const struct program *p, const struct stmt *t, uint
         bool bound = false;
         for (int e = 0; e < ndims; e++) moved += access_coef(p, &t->dst, e, a) != 0;
         for (int k = 0; k < t->nwhere; k++) bound |= t->where[k].coef[a] != 0;
-        if (axes >> a & 1 && p->axis[a].extent > 1 && (moved != 1 || bound))
-            found |= UINT64_C(1) << a;
+        if (axes >> a & 1 && values(p, a) > 1 && (moved != 1 || bound)) found |= UINT64_C(1) << a;
     }
     return found;
 }
@@ -158,9 +162,24 @@ static void find_whole(struct sym *s, int stmt, struct image *x) {
         x->lo[e] = access_coef(p, &t->dst, e, p->naxes);
         x->n[e] = 1;
         for (int a = 0; a < p->naxes; a++) {
-            int64_t far = by >> a & 1 ? access_coef(p, &t->dst, e, a) * (p->axis[a].extent - 1) : 0;
+            int64_t far = by >> a & 1 ? access_coef(p, &t->dst, e, a) * (values(p, a) - 1) : 0;
             x->lo[e] += far < 0 ? far : 0;
             x->n[e] += far < 0 ? -far : far;
+        }
+    }
+}
+
+/* Where its box begins if axes do not begin at 0. */
+static void find_begin(struct sym *s, int stmt, struct image *x) {
+    const struct program *p = s->v->p;
+    const struct access *dst = &p->stmt[stmt].dst;
+    for (int e = 0; e < p->buffer[dst->buffer].ndims; e++) {
+        x->from[e] = lin_of(x->lo[e]);
+        for (int a = 0; a < p->naxes; a++) {
+            struct lin first = sym_first(s, a);
+            if (s->v->domain[stmt] >> a & 1 &&
+                !lin_add(&x->from[e], &first, access_coef(p, dst, e, a)))
+                x->box = x->whole = false;
         }
     }
 }
@@ -175,5 +194,6 @@ const struct image *sym_image(struct sym *s, int stmt) {
     if (s->v->p->buffer[t->dst.buffer].ndims > SYM_INDICES) return x;
     if (!sets_part(t) && find_timed(s, stmt, x)) find_box(s, stmt, x);
     if (!x->box) find_whole(s, stmt, x);
+    find_begin(s, stmt, x);
     return x;
 }

@@ -511,15 +511,22 @@ static bool can_follow(struct sym *s) {
     return true;
 }
 
-static void open_sizes(struct sym *s, const int64_t *size, const int64_t *least) {
+/* times · x, x any value of the range: where there are several, a counter. */
+static void add_range(struct sym *s, struct lin *to, const int64_t *range, int64_t times) {
+    to->c += range[0] == range[1] ? times * range[0] : 0;
+    if (range[0] == range[1]) return;
+    s->lo[s->nloops] = range[0];
+    s->hi[s->nloops] = range[1];
+    to->k[s->nloops++] = times;
+}
+
+static void open_sizes(struct sym *s, const struct size_at *size) {
     for (int k = 0; k < s->v->p->nsizes; k++) {
-        bool open = size[k] == OPEN_SIZE;
-        s->v->var[k] = open ? s->v->p->size[k].hi : size[k];
-        s->var[k] = affine_of(open ? 0 : size[k]);
-        if (!open) continue;
-        s->lo[s->nloops] = least[k];
-        s->hi[s->nloops] = s->v->p->size[k].hi;
-        s->var[k].l.k[s->nloops++] = 1;
+        const struct size_at *z = &size[k];
+        s->v->var[k] = z->group * z->whole[1] + z->rest[1];
+        s->var[k] = affine_of(0);
+        add_range(s, &s->var[k].l, z->whole, z->group);
+        add_range(s, &s->var[k].l, z->rest, 1);
     }
     s->nsizes = s->nloops;
 }
@@ -533,8 +540,8 @@ struct trial {
     bool remakes, guessed, made_again;
 };
 
-static bool attempt(struct verify *v, const int64_t *size, const int64_t *least, struct trial *t,
-                    int64_t *steps, struct text *why) {
+static bool attempt(struct verify *v, const struct size_at *size, struct trial *t, int64_t *steps,
+                    struct text *why) {
     struct sym s = {.v = v, .steps = *steps, .guess_below = *steps / 3 * 2};
     s.bold = t->mode != CAREFUL;
     s.eager = t->mode == EAGER;
@@ -557,7 +564,7 @@ static bool attempt(struct verify *v, const int64_t *size, const int64_t *least,
     s.slot = arena_array(&v->arena, places, sizeof *s.slot);
     frame_groups(&s);
     settings_open(&s);
-    open_sizes(&s, size, least);
+    open_sizes(&s, size);
     bool good = can_follow(&s) && box_begin(&s) && walk_section(&s, &v->s->prepare, true) &&
                 walk_section(&s, &v->s->run, false) && box_end(&s);
     if (good && v->errors) good = sym_fail(&s, "an error");
@@ -570,11 +577,10 @@ static bool attempt(struct verify *v, const int64_t *size, const int64_t *least,
     return good;
 }
 
-bool sym_prove(struct verify *v, const int64_t *size, const int64_t *least, int64_t *steps,
-               struct text *why) {
+bool sym_prove(struct verify *v, const struct size_at *size, int64_t *steps, struct text *why) {
     int64_t most = *steps;
     for (struct trial t = {.mode = EAGER};;) {
-        if (attempt(v, size, least, &t, steps, why)) return true;
+        if (attempt(v, size, &t, steps, why)) return true;
         bool remakes = t.made_again && !t.remakes;
         if (!remakes && (t.mode == CAREFUL || (*steps < 0 && !t.guessed))) return false;
         if (remakes)

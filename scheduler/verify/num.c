@@ -365,9 +365,34 @@ bool sym_eval(struct sym *s, const struct sx *x, struct affine *out) {
     }
 }
 
+/* Whole groups in a size, and what is left: a size in groups is a multiple of them and a rest that
+ * is less (open_sizes). */
+static struct lin groups_of(const struct lin *size, int64_t group, struct lin *rest) {
+    struct lin whole = lin_of(size->c / group);
+    *rest = lin_of(size->c % group);
+    for (int k = 0; k < SYM_LOOPS; k++) {
+        whole.k[k] = size->k[k] % group ? 0 : size->k[k] / group;
+        rest->k[k] = size->k[k] % group ? size->k[k] : 0;
+    }
+    return whole;
+}
+
 struct lin sym_extent(const struct sym *s, int axis) {
     const struct axis *a = &s->v->p->axis[axis];
-    return a->size ? s->var[a->size - 1].l : lin_of(a->extent);
+    if (!a->size) return lin_of(axis_steps(a));
+    const struct lin *size = &s->var[a->size - 1].l;
+    if (!a->group) return *size;
+    struct lin rest, whole = groups_of(size, a->group, &rest);
+    return a->rest ? rest : whole;
+}
+
+struct lin sym_first(const struct sym *s, int axis) {
+    const struct axis *a = &s->v->p->axis[axis];
+    if (!a->rest) return lin_of(a->first);
+    struct lin rest, first = s->var[a->size - 1].l;
+    groups_of(&first, a->group, &rest);
+    lin_add(&first, &rest, -1);
+    return first;
 }
 
 bool sym_integer(struct sym *s, const struct sx *x, int64_t *out) {

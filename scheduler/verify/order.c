@@ -18,6 +18,7 @@ struct order {
     int met, met_place; /* the memory in which accesses were found out of order, the place of the
                            last one; -1 */
     int open;           /* the variable of the size that is open; -1 */
+    int64_t group;      /* which grows by so many */
     int period; /* of the loops that end at it: after so many steps more all is as before; 0: not
                    known */
     struct steady steady;
@@ -255,14 +256,21 @@ static bool bytes_use(const struct order *o, const struct node *node, int n, int
     return false;
 }
 
-/* One step more of the size is one iteration more. */
-static bool one_by_one(struct order *o, const struct loop_node *l) {
+/* How many iterations more there are where the size grows; -1: not known. */
+static int64_t more_with(struct order *o, const struct loop_node *l) {
     int64_t *size = &o->v->var[o->open], lo = sx_eval(l->lo, o->v->var),
             hi = sx_eval(l->hi, o->v->var);
-    ++*size;
-    bool good = sx_eval(l->lo, o->v->var) == lo && sx_eval(l->hi, o->v->var) == hi + 1;
-    --*size;
-    return good && l->step == 1 && l->kind != LOOP_PARALLEL && l->kind != LOOP_HARDWARE;
+    *size += o->group;
+    int64_t first = sx_eval(l->lo, o->v->var) - lo, last = sx_eval(l->hi, o->v->var) - hi;
+    *size -= o->group;
+    bool plain = l->step == 1 && l->kind != LOOP_PARALLEL && l->kind != LOOP_HARDWARE;
+    return plain && (first == 0 || first == last) ? last - first : -1;
+}
+
+/* As many iterations at each size, which ask the same. */
+static bool same_with(struct order *o, const struct loop_node *l) {
+    return more_with(o, l) == 0 && !bounds_use(l->body, l->nbody, l->var, o->open) &&
+           !bytes_use(o, l->body, l->nbody, l->var, o->open);
 }
 
 static int common_period(int a, int b) {
@@ -278,7 +286,7 @@ static bool walk_open(struct order *o, const struct loop_node *l) {
     struct phase ring[RING] = {{0}};
     int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var), n = 0;
     bool good = true;
-    if (!one_by_one(o, l) || bounds_use(l->body, l->nbody, l->var, o->open) ||
+    if (more_with(o, l) != 1 || bounds_use(l->body, l->nbody, l->var, o->open) ||
         bytes_use(o, l->body, l->nbody, l->var, o->open))
         return order_fail(o, "the order of queues over a size that is open is not followed");
     for (int64_t x = lo; x < hi && good; x++) {
@@ -385,7 +393,7 @@ static bool walk_loop(struct order *o, const struct loop_node *l) {
         for (int k = 0; k < h.nloops; k++) v->var[h.loop[k]->var] = sx_eval(h.loop[k]->lo, v->var);
         return issue(o, h.issue, &h);
     }
-    if (o->open >= 0 && (sx_uses(l->lo, o->open) || sx_uses(l->hi, o->open)))
+    if (o->open >= 0 && (sx_uses(l->lo, o->open) || sx_uses(l->hi, o->open)) && !same_with(o, l))
         return walk_open(o, l);
     bool few = hi > lo && !depends_on(l->body, l->nbody, l->var) &&
                !sizes_change(o->v->m, l->body, l->nbody, l->var) &&
@@ -512,16 +520,18 @@ bool order_prove(struct verify *v, int64_t steps, struct text *why) {
     return good;
 }
 
-bool order_prove_open(struct verify *v, int size, int64_t from, int64_t steps, struct text *why) {
+bool order_prove_open(struct verify *v, int size, const struct size_at *at, int64_t steps,
+                      struct text *why) {
     enum { MOST_VALUES = 32 };
     if (!order_matters(v)) return true;
     struct order o = order_of(v, steps);
-    int64_t most = v->p->size[size].hi, last = most;
+    int64_t most = v->var[size], from = at->whole[0], last = at->whole[1];
     bool good = true;
     o.open = size;
+    o.group = at->group;
     for (int64_t x = from; x <= last && good; x++) {
-        v->var[size] = x;
-        steady_at(&o.steady, size, x);
+        v->var[size] = at->group * x + at->rest[0];
+        steady_at(&o.steady, size, v->var[size]);
         good = in_order(&o);
         if (good && !o.period && x - from == MOST_VALUES)
             good = order_fail(&o, "queues do not come back to where they were");

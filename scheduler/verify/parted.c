@@ -65,7 +65,7 @@ static void widen(struct sym *s, int stmt, const struct affine *index, struct re
             if (!own.d[d]) s->n[d] = 1;
         }
         if (ndims > 0 && !forms_box(s, &own, 1, &row)) {
-            w->o[e] = lin_of(x->lo[e]);
+            w->o[e] = x->from[e];
             w->n[e] = lin_of(x->n[e]);
         }
         for (int d = 0; d < s->ndims; d++) s->n[d] = n[d];
@@ -104,7 +104,7 @@ static bool all_written(struct sym *s, int stmt, const struct region *w) {
             if (access_coef(p, dst, e, a)) moved = e;
         for (int b = 0; b < p->naxes && moved >= 0; b++)
             axes += (s->v->domain[stmt] >> b & 1) && access_coef(p, dst, moved, b) != 0;
-        need.o[k] = lin_of(0);
+        need.o[k] = sym_first(s, a);
         need.n[k] = sym_extent(s, a);
         if (axes != 1 || access_coef(p, dst, moved, a) != 1) continue;
         need.o[k] = w->o[moved];

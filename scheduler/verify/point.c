@@ -10,7 +10,7 @@ bool point_in_domain(const struct verify *v, int stmt, const int64_t *at) {
     const struct stmt *s = &p->stmt[stmt];
     for (uint64_t left = v->domain[stmt]; left; left &= left - 1) {
         int a = __builtin_ctzll(left);
-        if (at[a] < 0 || at[a] >= p->axis[a].extent) return false;
+        if (at[a] < p->axis[a].first || at[a] >= p->axis[a].extent) return false;
     }
     for (int w = 0; w < s->nwhere; w++) {
         int64_t x = s->where[w].coef[p->naxes];

@@ -37,24 +37,37 @@ struct proving {
     struct diags *diags;
 };
 
-static bool in_order(struct verify *v, const int64_t *size, const int64_t *least, int64_t steps,
+/* At each rest: of sizes that are not in groups there is one. */
+static bool in_order_of(struct verify *v, int k, const struct size_at *size, int64_t steps,
+                        struct text *why) {
+    bool good = true;
+    for (int64_t rest = size->rest[0]; rest <= size->rest[1] && good; rest++) {
+        struct size_at at = {size->group, {size->whole[0], size->whole[1]}, {rest, rest}};
+        v->var[k] = at.group * at.whole[1] + rest;
+        good = size_is_open(&at) ? order_prove_open(v, k, &at, steps, why)
+                                 : order_prove(v, steps, why);
+    }
+    return good;
+}
+
+static bool in_order(struct verify *v, const struct size_at *size, int64_t steps,
                      struct text *why) {
     int open = -1;
     for (int k = 0; k < v->p->nsizes; k++) {
-        if (size[k] != OPEN_SIZE) continue;
+        if (!size_is_open(&size[k])) continue;
         if (open >= 0 && order_matters(v)) {
             text_printf(why, "the order of queues over several sizes that are open");
             return false;
         }
         open = k;
     }
-    return open >= 0 ? order_prove_open(v, open, least[open], steps, why)
-                     : order_prove(v, steps, why);
+    if (open < 0 || !order_matters(v)) return order_prove(v, steps, why);
+    return in_order_of(v, open, &size[open], steps, why);
 }
 
 /* p: the program with the sizes of which values are given. */
-static bool prove_symbolically(struct proving *x, const struct program *p, const int64_t *size,
-                               const int64_t *least, struct text *why) {
+static bool prove_symbolically(struct proving *x, const struct program *p,
+                               const struct size_at *size, struct text *why) {
     struct diags ignored;
     int64_t nodes = schedule_nodes(x->s), steps = SYMBOLIC_STEPS + nodes * WALK_STEPS_OF_NODE;
     if (x->steps > 0 && x->steps < WALK_STEPS && x->steps < steps) steps = x->steps;
@@ -68,8 +81,8 @@ static bool prove_symbolically(struct proving *x, const struct program *p, const
         access_tables(&v);
         verify_fill_granules(&v);
         race_init(&v);
-        good = sym_prove(&v, size, least, &steps, why);
-        good = good && in_order(&v, size, least, ORDER_STEPS + nodes * STEPS_OF_NODE, why);
+        good = sym_prove(&v, size, &steps, why);
+        good = good && in_order(&v, size, ORDER_STEPS + nodes * STEPS_OF_NODE, why);
     }
     if (v.sampled > x->sampled) x->sampled = v.sampled;
     verify_close_tables(&v);
@@ -111,13 +124,14 @@ static enum proof walk_elements(struct proving *x, const struct program *p, cons
 
 /* A few elements are walked one by one. Of more the symbolic walk is tried first: what it cannot
  * follow is walked where the budget lasts. */
-static enum proof prove_fixed(struct proving *x, const struct program *p, const int64_t *size) {
+static enum proof prove_fixed(struct proving *x, const struct program *p, const int64_t *size,
+                              const struct size_at *at) {
     double points;
     struct text why = {0};
     enum proof proof = prove_structure(x, p, &points);
     if (proof != PROOF_PROVED) return proof;
     proof = PROOF_UNPROVED;
-    if (points > (double)FEW_POINTS && prove_symbolically(x, p, size, NULL, &why)) {
+    if (points > (double)FEW_POINTS && prove_symbolically(x, p, at, &why)) {
         text_free(&why);
         return PROOF_PROVED;
     }
@@ -125,7 +139,7 @@ static enum proof prove_fixed(struct proving *x, const struct program *p, const 
         proof = walk_elements(x, p, size);
     else
         text_printf(x->reason, "more elements than are walked one by one");
-    if (proof == PROOF_UNPROVED && !why.n && prove_symbolically(x, p, size, NULL, &why)) {
+    if (proof == PROOF_UNPROVED && !why.n && prove_symbolically(x, p, at, &why)) {
         x->reason->n = 0;
         proof = PROOF_PROVED;
     }
@@ -137,44 +151,87 @@ static enum proof prove_fixed(struct proving *x, const struct program *p, const 
 /* ---- sizes that are known only when the program runs ---- */
 enum { MOST_SIZES = 2 };
 
-/* Every value of sizes k and on: the small ones one by one, for the first iterations of a loop are
- * walked, and the others at once. `walks`: elements, where the symbolic walk fails. */
-static enum proof prove_values(struct proving *x, int k, int64_t *size, const int64_t *least,
-                               bool walks) {
+struct sizes {
+    struct size_at at[MOST_SIZES];
+    int64_t
+        least;  /* of an open number of groups, and of a rest: loops' first iterations are walked */
+    bool walks; /* elements, where the symbolic walk fails */
+};
+
+static enum proof prove_at(struct proving *x, const struct sizes *z) {
     const struct program *p = x->s->program;
-    if (k < p->nsizes) {
-        enum proof proof = PROOF_PROVED;
-        int64_t lo = p->size[k].lo, hi = p->size[k].hi;
-        for (size[k] = lo; size[k] < least[k] && size[k] <= hi && proof == PROOF_PROVED; size[k]++)
-            proof = prove_values(x, k + 1, size, least, walks);
-        if (proof != PROOF_PROVED || hi < least[k]) return proof;
-        size[k] = OPEN_SIZE;
-        return prove_values(x, k + 1, size, least, walks);
-    }
-    int64_t value[MOST_SIZES];
+    int64_t value[MOST_SIZES] = {0};
     bool open = false;
     for (int i = 0; i < p->nsizes; i++) {
-        open |= size[i] == OPEN_SIZE;
-        value[i] = size[i] == OPEN_SIZE ? p->size[i].hi : size[i];
+        open |= size_is_open(&z->at[i]);
+        value[i] = z->at[i].group * z->at[i].whole[1] + z->at[i].rest[1];
     }
     struct program *at = program_at(p, value);
-    bool good = prove_symbolically(x, at, size, least, x->reason);
+    bool good = prove_symbolically(x, at, z->at, x->reason);
     enum proof proof = good ? PROOF_PROVED : PROOF_UNPROVED;
-    if (!good && !open && walks) {
+    if (!good && !open && z->walks) {
         x->reason->n = 0;
-        proof = prove_fixed(x, at, size);
+        proof = prove_fixed(x, at, value, z->at);
     }
     program_free(at);
     return proof;
 }
 
-static enum proof prove_open(struct proving *x, bool walks) {
+static enum proof prove_sizes(struct proving *x, int k, struct sizes *z);
+
+/* All values of one of a size's two ranges: those below `least` one by one, the others at once. */
+static enum proof prove_range(struct proving *x, int k, struct sizes *z, int64_t *range, int64_t lo,
+                              int64_t hi,
+                              enum proof (*each)(struct proving *, int, struct sizes *)) {
+    enum proof proof = PROOF_PROVED;
+    for (int64_t value = lo; value <= hi && proof == PROOF_PROVED; value = range[1] + 1) {
+        range[0] = value;
+        range[1] = value < z->least ? value : hi;
+        proof = each(x, k, z);
+    }
+    return proof;
+}
+
+static enum proof prove_next(struct proving *x, int k, struct sizes *z) {
+    return prove_sizes(x, k + 1, z);
+}
+
+/* The rests that there are with these groups: all, but in the first and the last of all groups,
+ * which are in no range with others (prove_sizes). */
+static enum proof prove_rests(struct proving *x, int k, struct sizes *z) {
+    const struct size *size = &x->s->program->size[k];
+    struct size_at *at = &z->at[k];
+    int64_t lo = size->lo - at->group * at->whole[0], hi = size->hi - at->group * at->whole[1];
+    if (hi >= at->group) hi = at->group - 1;
+    return prove_range(x, k, z, at->rest, lo > 0 ? lo : 0, hi, prove_next);
+}
+
+static enum proof prove_whole(struct proving *x, int k, struct sizes *z, int64_t whole) {
+    z->at[k].whole[0] = z->at[k].whole[1] = whole;
+    return prove_rests(x, k, z);
+}
+
+static enum proof prove_sizes(struct proving *x, int k, struct sizes *z) {
     const struct program *p = x->s->program;
-    int64_t size[MOST_SIZES], least[MOST_SIZES];
-    if (p->nsizes > MOST_SIZES) return unproved(x->reason, "many sizes are open");
-    for (int k = 0; k < p->nsizes; k++)
-        least[k] = size_within(&p->size[k], verify_most_slots(x->s) + 3);
-    return prove_values(x, 0, size, least, walks);
+    if (k == p->nsizes) return prove_at(x, z);
+    const struct size *size = &p->size[k];
+    int64_t group = z->at[k].group = size_group(p, k), first = size->lo / group,
+            last = size->hi / group;
+    bool low = size->lo % group != 0, high = (size->hi + 1) % group != 0 && !(low && first == last);
+    enum proof proof = low ? prove_whole(x, k, z, first++) : PROOF_PROVED;
+    if (high && proof == PROOF_PROVED) proof = prove_whole(x, k, z, last--);
+    if (proof != PROOF_PROVED) return proof;
+    return prove_range(x, k, z, z->at[k].whole, first, last, prove_rests);
+}
+
+/* Most loops come to a pattern after few iterations; others get more of them before it. */
+static enum proof prove_open(struct proving *x, bool walks) {
+    int64_t slots = verify_most_slots(x->s);
+    struct sizes few = {.least = slots + 1}, all = {.least = slots + 3, .walks = walks};
+    if (x->s->program->nsizes > MOST_SIZES) return unproved(x->reason, "many sizes are open");
+    if (prove_sizes(x, 0, &few) == PROOF_PROVED) return PROOF_PROVED;
+    x->reason->n = 0;
+    return prove_sizes(x, 0, &all);
 }
 
 /* Some values of them, to find what is wrong. */
@@ -206,7 +263,7 @@ enum proof schedule_prove(const struct schedule *s, int64_t steps, int *sampled,
     struct proving x = {
         .s = s, .steps = steps > 0 ? steps : WALK_STEPS, .reason = reason, .diags = diags};
     enum proof proof =
-        s->program->nsizes == 0 ? prove_fixed(&x, s->program, NULL) : prove_open(&x, true);
+        s->program->nsizes == 0 ? prove_fixed(&x, s->program, NULL, NULL) : prove_open(&x, true);
     if (proof == PROOF_UNPROVED && s->program->nsizes > 0) {
         struct text why = *reason;
         *reason = (struct text){0};

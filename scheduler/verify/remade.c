@@ -37,7 +37,7 @@ static bool whole_sums(struct sym *s, int stmt, const struct region *x, struct r
         if (!(s->v->domain[stmt] >> a & 1)) continue;
         kept[e] = keeps(s, stmt, a, &apart);
         if (!kept[e]) {
-            all->o[e] = lin_of(0);
+            all->o[e] = sym_first(s, a);
             all->n[e] = sym_extent(s, a);
         }
         e++;

@@ -60,7 +60,8 @@ struct home_layout { bool known, usable; int n; struct digit d[SYM_DIGITS]; int6
  * do not move by a box; `together`: axes of which all values must be executed at once. */
 /* Counts that are no number of contributions: of such regions, and of those of parted.c. */
 enum { WHOLE = -1, PARTED = -2 };
-struct image { bool known, box, whole; int timed[SYM_LEVELS]; int64_t rows[SYM_LEVELS], lo[SYM_INDICES], n[SYM_INDICES], times; uint64_t loose, together; };
+struct image { bool known, box, whole; int timed[SYM_LEVELS]; int64_t rows[SYM_LEVELS], lo[SYM_INDICES], n[SYM_INDICES], times; struct lin from[SYM_INDICES];
+    uint64_t loose, together; };   /* from: where it begins; lo: if all axes began at 0 */
 
 /* What an iteration of a parallel loop reads or writes of a home: a box of indices. of: that iteration, a number of its own for all that a general
  * one stands for, or IN_GENERAL while that is walked. */
@@ -132,7 +133,8 @@ bool affine_divide(struct sym *, const struct affine *, int64_t by, struct affin
 void sym_set(struct sym *, int var, const struct affine *);               /* and one value that it has in v->var */
 bool sym_eval(struct sym *, const struct sx *, struct affine *);
 bool sym_integer(struct sym *, const struct sx *, int64_t *);
-struct lin sym_extent(const struct sym *, int axis);
+struct lin sym_extent(const struct sym *, int axis);             /* how many values it has */
+struct lin sym_first(const struct sym *, int axis);              /* the first of them */
 
 /* region.c */
 const struct home_layout *sym_layout(struct sym *, int place);
@@ -220,7 +222,9 @@ bool order_matters(const struct verify *);
 bool order_prove(struct verify *, int64_t steps, struct text *why);
 /* At all values of a size from this one on, the others being as they are. Loops that end at it come back to where they were, but for the numbers of
  * what each queue has done: then more of their iterations change nothing. */
-bool order_prove_open(struct verify *, int size, int64_t from, int64_t steps, struct text *why);
+/* Every value of the size of which `at` says the rest. */
+struct size_at;
+bool order_prove_open(struct verify *, int size, const struct size_at *at, int64_t steps, struct text *why);
 
 /* asks.c: of the nodes in a loop over the variable: signals, slots or bounds inside are other ones at each iteration; sizes are; how often loops
  * inside run is another thing at each iteration, or at each value of the size. */
@@ -237,8 +241,11 @@ bool instances_walk(struct verify *, const struct loop_node *, bool alike, bool 
 /* induct.c */
 /* Boldly and with eager guesses first; where these were tried and failed, without them; where that fails for another reason than its steps, with
  * care. Each may take as many steps. */
-/* size[k]: value of the program's size k, or OPEN_SIZE: all from least[k] on. */
-enum { OPEN_SIZE = -1 };
-bool sym_prove(struct verify *, const int64_t *size, const int64_t *least, int64_t *steps, struct text *why);
+/* A size: whole · group + rest, each of the two a range. The steps of recurrences may be counted in such groups (1: they are not). */
+struct size_at { int64_t group, whole[2], rest[2]; };
+static inline bool size_is_open(const struct size_at *z) {
+    return z->whole[0] < z->whole[1] || z->rest[0] < z->rest[1];
+}
+bool sym_prove(struct verify *, const struct size_at *, int64_t *steps, struct text *why);   /* one for each size of the program */
 
 #endif

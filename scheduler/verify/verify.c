@@ -101,9 +101,10 @@ static void walk_fallback(struct verify *v, const struct fallback_node *n) {
     int64_t lo[MAX_AXES] = {0}, hi[MAX_AXES] = {0};
     for (int a = 0; a < v->p->naxes; a++) {
         bool has = v->domain[n->stmt] >> a & 1, ranged = n->lo && n->lo[a];
-        lo[a] = !has ? 0 : ranged ? sx_eval(n->lo[a], v->var) : 0;
+        int64_t first = has ? v->p->axis[a].first : 0;
+        lo[a] = ranged && has ? sx_eval(n->lo[a], v->var) : first;
         hi[a] = !has ? 1 : ranged ? sx_eval(n->hi[a], v->var) : v->p->axis[a].extent;
-        if (lo[a] >= 0 && hi[a] <= (has ? v->p->axis[a].extent : 1)) continue;
+        if (lo[a] >= first && hi[a] <= (has ? v->p->axis[a].extent : 1)) continue;
         verify_error(v, "axis '%s' runs from %" PRId64 " to %" PRId64 ", its extent is %" PRId64,
                      v->p->axis[a].name, lo[a], hi[a], v->p->axis[a].extent);
         return;
@@ -486,17 +487,31 @@ int64_t verify_most_slots(const struct schedule *s) {
     return most < MOST_SLOTS ? most : MOST_SLOTS;
 }
 
+int64_t size_group(const struct program *p, int size) {
+    int64_t group = 1;
+    for (int a = 0; a < p->naxes; a++) {
+        int64_t g = p->axis[a].size == size + 1 && p->axis[a].group ? p->axis[a].group : 1,
+                all = group;
+        while (all % g) all += group;
+        group = all;
+    }
+    return group;
+}
+
 int64_t *verify_length(const struct schedule *s, int k) {
     const struct program *p = s->program;
     int64_t *size = memory_array((size_t)p->nsizes + 1, sizeof *size);
-    int64_t length = k < VERIFY_LENGTHS - 1 ? k : verify_most_slots(s) + 3;
-    for (int i = 0; i < p->nsizes; i++) size[i] = size_within(&p->size[i], length);
+    int64_t most = verify_most_slots(s) + 3;
+    for (int i = 0; i < p->nsizes; i++) {
+        int64_t group = size_group(p, i);
+        size[i] = size_within(&p->size[i], k < VERIFY_LENGTHS - 1 ? k : most * group + group / 2);
+    }
     return size;
 }
 
 /* The head of a recurrence is a fixed point: what holds after a few steps, in whatever phase the
- * slots are, holds after any (SCHEDULING §6). So lengths of 0 to 3 and of slots + 3 stand for all.
- */
+ * slots are, holds after any (SCHEDULING §6). So lengths of 0 to 3 and of slots + 3, in groups if
+ * steps are counted so, stand for all. */
 static bool verify_lengths(const struct schedule *s, const struct verify_options *options,
                            struct diags *diags) {
     bool good = true;

@@ -230,6 +230,7 @@ void verify_close_tables(struct verify *);
 void verify_at(struct verify *, const int64_t *size);               /* all of it, with these values of the open sizes */
 enum { VERIFY_LENGTHS = 5 };
 int64_t verify_most_slots(const struct schedule *);
+int64_t size_group(const struct program *, int size);   /* steps that end at this size are counted in groups of so many; 1 */
 int64_t *verify_length(const struct schedule *, int k);             /* the values of open sizes that stand for all, as far as their ranges allow; k < VERIFY_LENGTHS. To be freed */
 
 /* One issue, all expressions evaluated: what names and functions of the machine's expressions mean there. */

@@ -8,7 +8,8 @@ static enum truth image_meets(const struct sym *s, const struct image *x,
                               const struct region *need) {
     bool inside = true;
     for (int e = 0; e < need->nindices; e++) {
-        struct lin lo = lin_of(x->lo[e]), end = lin_of(x->lo[e] + x->n[e]), to = need->o[e];
+        struct lin lo = x->from[e], end = lo, to = need->o[e];
+        end.c += x->n[e];
         if (!lin_add(&to, &need->n[e], 1)) return MAYBE;
         if (lin_le(s, &to, &lo) == YES || lin_le(s, &end, &need->o[e]) == YES) return NO;
         inside &= lin_le(s, &lo, &need->o[e]) == YES && lin_le(s, &to, &end) == YES;
@@ -66,11 +67,14 @@ bool sym_at(struct sym *s, int stmt, const struct affine *point) {
         const struct affine *t = &point[q->axis];
         for (int d = 0; d < s->ndims; d++)
             if (t->d[d] && s->n[d] > 1) return sym_fail(s, "several steps of a recurrence at once");
+        struct lin first = sym_first(s, q->axis);
         s->time[l] = s->step[l] = t->l;
+        if (!lin_add(&s->step[l], &first, -1)) return sym_fail(s, "a step is out of range");
         if (!q->reverse) continue;
-        s->step[l] = sym_extent(s, q->axis);
-        s->step[l].c--;
-        if (!lin_add(&s->step[l], &s->time[l], -1)) return sym_fail(s, "a step is out of range");
+        struct lin last = sym_extent(s, q->axis);
+        last.c--;
+        if (!lin_add(&last, &s->step[l], -1)) return sym_fail(s, "a step is out of range");
+        s->step[l] = last;
     }
     return true;
 }

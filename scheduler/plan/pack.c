@@ -130,10 +130,10 @@ static struct access without_steps(const struct work *w, const struct stmt *st,
     return c;
 }
 
-/* A copy of the part; step, or NULL: what the statement reads in its step, copied there. -1: there
- * is no room. */
-static int copy_part(struct work *w, int task, int old, struct copied *part,
-                     const struct access *step, const char *name) {
+/* A copy of the part; of what the statement's read brings in its step, copied there, if `in_step`.
+ * -1: there is no room. */
+static int copy_part(struct work *w, int task, int old, struct copied *part, int read, bool in_step,
+                     const char *name) {
     int ndims = w->p->buffer[old].ndims, axis[MAX_DIMS], stmt = w->task[task].stmt;
     uint64_t used = 0;
     for (int d = 0; d < ndims; d++) {
@@ -152,11 +152,12 @@ static int copy_part(struct work *w, int task, int old, struct copied *part,
     }
     src.has_fill = part->fills;
     src.fill = part->fill;
-    for (int k = w->p->stmt[stmt].scope - 1; k >= 0 && step; k = w->scope[k].parent)
+    const struct access *whole = &w->p->stmt[stmt].read[read]; /* axes that were added are in it */
+    for (int k = w->p->stmt[stmt].scope - 1; k >= 0 && in_step; k = w->scope[k].parent)
         for (int d = 0; d < ndims; d++)
-            set(w, &src, d, w->scope[k].axis, access_coef(w->p, step, d, w->scope[k].axis));
+            set(w, &src, d, w->scope[k].axis, access_coef(w->p, whole, d, w->scope[k].axis));
     int copy = rewrite_copy(w, dst, src, used);
-    if (step)
+    if (in_step)
         place_beside(w, copy, stmt, true);
     else
         place_copy(w, copy, stmt, &src);
@@ -195,11 +196,11 @@ bool pack_identity(struct work *w, int task, int operand) {
     int made = open ? -1 : pack_made(w, t, was, &geom, &part);
     bool anew = made < 0;
     if (anew)
-        made = copy_part(w, task, old, &part, open ? &whole : NULL,
+        made = copy_part(w, task, old, &part, read, open,
                          unique_name(w, w->p->buffer[old].name, "packed"));
     if (made < 0) return false;
-    struct access now =
-        open ? without_steps(w, &w->p->stmt[stmt], &whole) : w->p->stmt[stmt].read[read];
+    struct access now = w->p->stmt[stmt].read[read];
+    if (open) now = without_steps(w, &w->p->stmt[stmt], &now);
     now.buffer = made;
     now.coef = arena_copy(&w->p->arena, now.coef,
                           sizeof *now.coef * (size_t)ndims * (size_t)(w->p->naxes + 1));

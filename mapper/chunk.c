@@ -459,24 +459,22 @@ static int64_t choose(struct chunking *c, struct decider *d) {
     return length[d ? decide(d, &q) : best];
 }
 
-/* A stream that counts its steps begins its loops there, in the middle of a chunk. */
-static bool counts_steps(struct program *p) {
-    struct stream s;
-    const char *why;
-    return p->nsizes > 0 && program_stream(&p->arena, p, &s, &why) && s.counted;
-}
-
-int chunk_steps(struct program *p, const struct rank_cycles *cycles, bool floats,
+int chunk_steps(struct program *p, const struct rank_cycles *cycles, enum rewrite_effect floats,
                 struct decider *d) {
     int changed = 0;
-    bool counted = counts_steps(p);
+    struct stream stream = {.counted = false};
+    const char *why;
+    bool is_stream = p->nsizes > 0 && program_stream(&p->arena, p, &stream, &why);
     for (int at = 0; at < p->nitems; at++) {
         struct chunking c;
-        if (!chunk_find(p, at, &c) || (c.open && counted)) continue;
+        /* A stream that counts its steps begins its loops there, in the middle of a chunk. */
+        if (!chunk_find(p, at, &c) || (c.open && stream.counted)) continue;
         c.cycles = *cycles;
-        bool may = true;
+        /* In a stream the chunks lie where the caller cuts it: other cuts, other roundings. */
+        bool may = true, cut = c.open && is_stream;
         for (int k = 0; k < c.nlinear; k++)
-            may &= floats || !type_is_float(p->buffer[c.body.r->state[k].next].type);
+            may &= floats >= (cut ? REWRITE_ROUNDS : REWRITE_REORDERS) ||
+                   !type_is_float(p->buffer[c.body.r->state[k].next].type);
         c.length = may ? choose(&c, d) : 1;
         if (c.length == 1 || !chunk_write(&c)) continue;
         changed++;

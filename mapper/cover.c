@@ -350,7 +350,7 @@ static void change_recurrences(struct program *p, const struct machine *m,
     program_free(was);
     lift_sums(p, &m->cycles, d);
     was = program_copy(p);
-    if (chunk_steps(p, &m->cycles, floats >= REWRITE_REORDERS, d))
+    if (chunk_steps(p, &m->cycles, floats, d))
         append_reordered(chain, was, p, "chunks");
     program_free(was);
     stack_products(p, m, d);

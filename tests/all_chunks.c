@@ -268,18 +268,52 @@ static void others(void **state) {
 /* A machine's, as a file has them that says nothing of them. */
 static struct rank_cycles cycles = {.statement = 100, .bring = 0.32, .product = 0.08, .cut = 1.76};
 
-static int64_t steps_of(const char *text, bool floats) {
+static int64_t steps_of(const char *text, bool reorders) {
     struct arena a;
     struct diags d;
     arena_init(&a);
     diags_init(&d);
     struct program *p = parse(&a, text, NULL, 0, &d);
-    chunk_steps(p, &cycles, floats, NULL);
+    chunk_steps(p, &cycles, reorders ? REWRITE_REORDERS : REWRITE_EXACT, NULL);
     int64_t n = p->axis[p->item[recurrence(p)].recur->axis].extent;
     program_free(p);
     diags_free(&d);
     arena_free(&a);
     return n;
+}
+
+/* Where the cuts of a stream decide where chunks lie, its floats differ by rounding from cut to
+ * cut. */
+static int changed(const char *text, enum rewrite_effect floats) {
+    struct arena a;
+    struct diags d;
+    arena_init(&a);
+    diags_init(&d);
+    struct program *p = parse_as(&a, text, NULL, 0, true, &d);
+    int n = chunk_steps(p, &cycles, floats, NULL);
+    program_free(p);
+    diags_free(&d);
+    arena_free(&a);
+    return n;
+}
+
+#define OPEN_SUM(type, last)                                                                       \
+    "kernel r(T=0..1024) { in k: " type "[T,64] in v: " type "[T,64] in S0: " type "[64,64] "      \
+    "out y: " type "[T,64] " last " recur t: T state S: " type "[64,64] from S0 "
+
+#define OPEN_BODY                                                                                  \
+    " { axes i: 64, j: 64\n S'[i,j] = S[i,j] + k[t,i] * v[t,j]\n y[t,j] = 0\n "                    \
+    "y[t,j] += k[t,i] * S'[i,j] } }"
+
+static void streams_keep_their_bits(void **state) {
+    static const char stream[] = OPEN_SUM("f32", "out ST: f32[64,64]") "to ST" OPEN_BODY,
+                      whole[] = OPEN_SUM("f32", "") OPEN_BODY,
+                      integer[] = OPEN_SUM("i32", "out ST: i32[64,64]") "to ST" OPEN_BODY;
+    (void)state;
+    assert_int_equal(changed(stream, REWRITE_FINITE), 0);
+    assert_int_equal(changed(stream, REWRITE_ROUNDS), 1);
+    assert_int_equal(changed(whole, REWRITE_REORDERS), 1);
+    assert_int_equal(changed(integer, REWRITE_EXACT), 1);
 }
 
 #define RETENTION(T, K, V)                                                                         \
@@ -478,11 +512,15 @@ static void compiled(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_ones),     cmocka_unit_test(others),
-        cmocka_unit_test(open_lengths),    cmocka_unit_test(open_faults),
-        cmocka_unit_test(choices),         cmocka_unit_test(products_before_chunks),
-        cmocka_unit_test(machine_decides), cmocka_unit_test(lifting_is_priced),
-        cmocka_unit_test(compiled)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_ones),
+                                       cmocka_unit_test(others),
+                                       cmocka_unit_test(open_lengths),
+                                       cmocka_unit_test(open_faults),
+                                       cmocka_unit_test(streams_keep_their_bits),
+                                       cmocka_unit_test(choices),
+                                       cmocka_unit_test(products_before_chunks),
+                                       cmocka_unit_test(machine_decides),
+                                       cmocka_unit_test(lifting_is_priced),
+                                       cmocka_unit_test(compiled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

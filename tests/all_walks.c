@@ -154,14 +154,14 @@ static void hopeless_covers_are_not_walked(void **state) {
     tried_free(&t);
 }
 
-/* One of the mapper's nine other answers changes nothing. */
+/* One of the mapper's other answers changes nothing. */
 static void equal_covers_are_planned_once(void **state) {
     struct tried t;
     (void)state;
     try_on(&t, "machines/edge16.xml", 4);
     assert_non_null(t.s);
     assert_int_equal(t.effort.nests,
-                     6); /* one for each cover that may win; 10 where all are planned */
+                     7); /* one for each cover that may win; 11 where all are planned */
     tried_free(&t);
 }
 
@@ -178,48 +178,9 @@ static void a_wrong_bound_is_not_used(void **state) {
     tried_free(&wrong);
 }
 
-/* Convolutions for which another mapping than the mapper's first one pays. */
-static double lied(struct lie *lie, int64_t *below) {
-    struct tried t;
-    int64_t steps = 0;
-    try_lied(&t, "tests/data/machines/ports/tr8.xml",
-             "kernel c2d(N=2) {\n in I: i8[N, 16, 30, 30]\n const F: i8[32, 16, 3, 3]\n"
-             " out O: i32[N, 32, 28, 28]\n axes n: N, k: 32, p: 28, q: 28, c: 16, r: 3, s: 3\n"
-             " O[n,k,p,q] = 0\n O[n,k,p,q] += i32(I[n,c,p+r,q+s]) * i32(F[k,c,r,s])\n}\n",
-             "N", 2, lie);
-    double cycles = walked(t.s, &steps);
-    *below = t.effort.below;
-    tried_free(&t);
-    return cycles;
-}
-
-/* Where a lie about one try makes the schedule slower, and a search finds out at a later one, that
- * try is made again. */
-static void what_a_wrong_bound_gave_up_is_tried_again(void **state) {
-    struct lie lie = {0};
-    int64_t below;
-    double right = lied(&lie, &below);
-    int calls = lie.calls, lost = 0, seen = 0;
-    (void)state;
-    while (lost < calls) {
-        lie = (struct lie){.from = lost, .to = lost + 1};
-        if (lied(&lie, &below) > 1.01 * right) break;
-        lost++;
-    }
-    assert_true(lost < calls);
-    for (int k = lost + 1; k < calls; k++) {
-        lie = (struct lie){.from = lost, .to = lost + 1, .again = k};
-        double cycles = lied(&lie, &below);
-        if (below) assert_true(cycles <= 1.01 * right);
-        seen += below > 0;
-    }
-    assert_true(seen > 0);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_wrong_bound_is_not_used),
-                                       cmocka_unit_test(what_a_wrong_bound_gave_up_is_tried_again),
-                                       cmocka_unit_test(few_are_walked),
+                                                                              cmocka_unit_test(few_are_walked),
                                        cmocka_unit_test(none_where_arguments_do_not_fit),
                                        cmocka_unit_test(hopeless_covers_are_not_walked),
                                        cmocka_unit_test(equal_covers_are_planned_once)};

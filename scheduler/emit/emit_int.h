@@ -125,8 +125,9 @@ bool emit_fail(struct work *, const char *message);
 
 /* states.c: states are set where they must change. Reports and returns false. */
 bool configures_place(struct work *, struct nodes *prepare, struct nodes *run);
-/* stay.c: what a recurrence's body stores and loads again stays in its memory. False after reporting. */
-bool values_stay(struct work *, const struct moves *, struct nodes *run);
+/* stay.c: what a recurrence's body stores and loads again stays in its memory, and steps overlap; the marks move with
+ * their nodes. False after reporting. */
+bool values_stay(struct work *, const struct moves *, struct nodes *run, struct marks *parts);
 /* remain.c: operands that stay in a unit are taken from there. */
 void remains_place(struct work *, struct nodes *run);
 

@@ -369,7 +369,7 @@ bool schedule_emit(struct work *w, const struct moves *moves) {
         if (w->in_prepare[w->order[i]]) add_fallback(w, &prepare, w->order[i]);
     if (!emit_run(w, moves, &run, &parts))
         return emit_fail(w, "queues of the machine have no sync between them");
-    if (!values_stay(w, moves, &run)) return false;
+    if (!values_stay(w, moves, &run, &parts)) return false;
     w->s->prepare = (struct section){prepare.at, prepare.n};
     w->s->run = (struct section){run.at, run.n};
     homes_join(w);

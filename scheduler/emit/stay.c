@@ -328,21 +328,40 @@ static bool is_recurrence(const struct work *w, const struct node *n) {
     return false;
 }
 
+static int at_loop(const struct nodes *list, const struct loop_node *l) {
+    int i = 0;
+    while (list->at[i].kind != NODE_LOOP || list->at[i].loop != l) i++;
+    return i;
+}
+
+/* What begins behind node i begins so many nodes later. */
+static void marks_move(struct marks *parts, int i, int by) {
+    for (int k = 0; parts && k < parts->n; k++)
+        if (parts->at[k] > i) parts->at[k] += by;
+}
+
 static bool list_stays(struct work *w, const struct moves *moves, const struct nodes *run,
-                       struct nodes *list) {
+                       struct nodes *list, struct marks *parts) {
     for (int i = 0; i < list->n; i++) {
         if (!is_recurrence(w, &list->at[i])) continue;
         struct loop_node *l = list->at[i].loop;
         struct nodes body = {l->body, l->nbody, l->nbody};
-        if (!list_stays(w, moves, run, &body)) return false;
+        int first = i, n = list->n;
+        if (!list_stays(w, moves, run, &body, NULL)) return false;
         l->body = body.at;
         l->nbody = body.n;
         if (!recurrence_stays(w, moves, run, list, &i)) return false;
+        struct stay c = {.w = w, .moves = moves, .list = list, .node = at_loop(list, l)};
+        int behind = i - c.node;
+        if (!steps_overlap(&c)) return false;
+        i = c.node + behind;
+        marks_move(parts, first, list->n - n);
     }
     return true;
 }
 
-bool values_stay(struct work *w, const struct moves *moves, struct nodes *run) {
-    return w->nscopes == 0 || list_stays(w, moves, run, run) ||
+bool values_stay(struct work *w, const struct moves *moves, struct nodes *run,
+                 struct marks *parts) {
+    return w->nscopes == 0 || list_stays(w, moves, run, run, parts) ||
            emit_fail(w, "queues of the machine have no sync between them");
 }

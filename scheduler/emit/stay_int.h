@@ -71,6 +71,9 @@ bool stay_pieces(struct stay *);
 /* stay_tiles.c: adds the node, and in place of a loop over tiles whose results all stay what stands in it, once. */
 void stay_tiles(const struct stay *, struct nodes *, const struct node *);
 
+/* overlap.c: a step begins while the one before ends; false: queues have no sync between them. */
+bool steps_overlap(struct stay *);
+
 /* stay_copy.c */
 const struct move *stay_move(const struct stay *, int instr); /* NULL: it is none */
 /* Bytes that lie next to one another on both sides; 0: they do not, or are not known. */

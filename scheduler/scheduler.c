@@ -162,6 +162,45 @@ static bool consider_packing(struct work *w, const struct moves *moves, struct n
     return true;
 }
 
+/* Share of a nest's price below which two layouts are not told apart. */
+#define PLANES_DOUBT 0.03
+
+/* A copy of planes that is made anyhow, against the same one with its planes innermost (a question
+ * to the approach). */
+static void consider_planes(struct work *w, const struct moves *moves, struct nest *n,
+                            struct search **search) {
+    const struct task *t = &w->task[n->core];
+    for (int i = 0; i < t->nops && !near_alone(*search); i++) {
+        const struct opnd *o = &t->op[i];
+        struct homes inside = {.rest = w->tried};
+        const char *why;
+        int copy = pack_planes_inside(w, t, o, &inside.home);
+        if (copy < 0) continue;
+        inside.buffer = w->p->stmt[copy].dst.buffer;
+        struct work as = work_with(w, &inside);
+        double direct = nest_cost(*search), doubt = PLANES_DOUBT * direct,
+               turn = host_in_cycles(w, t->needle->in->queue,
+                                     host_cycles(&as, copy) - host_cycles(w, copy));
+        if (turn + doubt >= direct - nest_alone(*search) ||
+            !operand_fits(&as, moves, t, o, false, &why))
+            continue;
+        struct search *turned = nest_search(&as, moves, n);
+        if (!turned) continue;
+        struct candidate c[2] = {{"planes outside", direct, NULL},
+                                 {"planes inside", nest_cost(turned) + turn + doubt, NULL}};
+        const char *subject = arena_printf(w->arena, "'%s' for statement %d",
+                                           w->p->buffer[inside.buffer].name, t->stmt);
+        if (work_ask(w, QUESTION_LAYOUT, subject, c, 2, c[1].cost < c[0].cost) != 1) {
+            nest_drop(turned);
+            continue;
+        }
+        w->home[inside.buffer] = inside.home;
+        nest_enter(turned, w, n);
+        nest_drop(*search);
+        *search = turned;
+    }
+}
+
 static bool gives_up(const struct work *w) {
     if (!w->options) return false;
     double most = w->options->most;
@@ -176,8 +215,10 @@ static bool gives_up(const struct work *w) {
 
 static bool may_pack(const struct work *w, const struct nest *n) {
     const struct task *t = &w->task[n->core];
+    struct home inside;
     for (int i = 0; i < t->nops; i++)
-        if (packable(w, t, &t->op[i])) return true;
+        if (packable(w, t, &t->op[i]) || pack_planes_inside(w, t, &t->op[i], &inside) >= 0)
+            return true;
     return false;
 }
 
@@ -232,6 +273,7 @@ static bool plan_core(struct work *w, const struct moves *moves, struct nest *n,
     struct search *s = search_best(w, moves, n);
     *searched = s != NULL;
     if (!s || !consider_packing(w, moves, n, &s)) return false;
+    consider_planes(w, moves, n, &s);
     cost_plan(w, n, nest_cost(s), nest_alone(s));
     if (gives_up(w)) return false;
     nest_decide(s);

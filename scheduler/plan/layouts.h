@@ -7,6 +7,8 @@
 
 struct due;
 struct geom;
+struct home;
+struct opnd;
 struct task;
 
 /* Of each dimension from `lo` on so many indices, every `step`th. */
@@ -18,6 +20,9 @@ struct copied {
 
 /* pack_made.c: the layout of a copy that the task reads so. */
 struct home pack_layout(struct work *, const struct task *, const struct access *, const struct geom *);
+/* The copy of planes that the operand reads an element at a time, with the planes innermost: one
+ * element of all of them is one piece. The statement that makes it; -1: it reads no such copy. */
+int pack_planes_inside(const struct work *, const struct task *, const struct opnd *, struct home *);
 /* The copy of that part of a constant in the layout that the operand wants, where a statement before made one; -1. Steps of a cell that were unrolled read
  * the same weights. */
 int pack_made(struct work *, const struct task *, const struct access *, const struct geom *, const struct copied *);

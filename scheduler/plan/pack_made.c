@@ -36,6 +36,19 @@ static int walked_by(const struct work *w, const struct stmt *st, const struct a
     return sums ? 1 + result : 0;
 }
 
+/* Which of a copy's coordinates, innermost first. */
+enum { ROW = 1, PLANE = 2 };
+
+/* Rows of a window, and planes of which sums alone pass from one to the next. */
+static bool has_planes(const struct work *w, const struct task *t, const struct access *acc,
+                       const struct home *h) {
+    if (!h->packed || h->n <= PLANE || h->spaced) return false;
+    for (int i = 0; i <= PLANE; i++)
+        if (h->at[i].div != 1 || h->at[i].mod) return false;
+    return walked_by(w, &w->p->stmt[t->stmt], acc, h->at[ROW].dim) == 2 &&
+           walked_by(w, &w->p->stmt[t->stmt], acc, h->at[PLANE].dim) == 1;
+}
+
 /* A copy of many planes, each larger than a page, of which a step reads a few rows of every plane:
  * no prefetcher goes on from plane to plane. Where the copy comes from behind the caches, rows lie
  * outside of planes, so that one row of all planes is one piece: 3x3 windows over 224x224x64 take
@@ -45,18 +58,42 @@ static void rows_outside(struct work *w, const struct task *t, const struct acce
                          struct home *h) {
     const struct buffer *b = &w->p->buffer[acc->buffer];
     int64_t size = (int64_t)type_size(b->type), far, page = page_bytes(w, t, &far);
-    int row = 1, plane = 2;
-    if (!page || h->n <= plane || h->spaced || h->elements * size <= far / 4) return;
-    if (h->stride[plane] * size <= page) return;
-    for (int i = 0; i <= plane; i++)
-        if (h->at[i].div != 1 || h->at[i].mod) return;
-    if (walked_by(w, &w->p->stmt[t->stmt], acc, h->at[row].dim) != 2 ||
-        walked_by(w, &w->p->stmt[t->stmt], acc, h->at[plane].dim) != 1)
+    if (!page || h->elements * size <= far / 4 || !has_planes(w, t, acc, h) ||
+        h->stride[PLANE] * size <= page)
         return;
-    struct coord c = h->at[row];
-    h->at[row] = h->at[plane];
-    h->at[plane] = c;
+    struct coord c = h->at[ROW];
+    h->at[ROW] = h->at[PLANE];
+    h->at[PLANE] = c;
     home_run(h, b->ndims);
+}
+
+/* The statement that alone writes the buffer, where one other alone reads it; -1. */
+static int only_writer(const struct program *p, int buffer) {
+    int writers = 0, readers = 0, last = -1;
+    for (int s = 0; s < p->nstmts; s++) {
+        if (p->stmt[s].dst.buffer == buffer) writers++, last = s;
+        readers += stmt_reads(&p->stmt[s], buffer);
+    }
+    return writers == 1 && readers == 1 ? last : -1;
+}
+
+int pack_planes_inside(const struct work *w, const struct task *t, const struct opnd *o,
+                       struct home *h) {
+    if (o->where != IN_LOCAL || o->read < 0 || o->writes) return -1;
+    for (int i = 0; i < o->geom.ninner; i++)
+        if (o->geom.at[i].dim >= 0 && o->geom.block[o->geom.at[i].dim] > 1) return -1;
+    const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
+    const struct buffer *b = &w->p->buffer[acc->buffer];
+    int copy = b->role == ROLE_TEMP ? only_writer(w->p, acc->buffer) : -1;
+    *h = *work_home(w, acc->buffer);
+    if (copy < 0 || w->task_of[copy] >= 0 || w->p->stmt[copy].combine != COMBINE_SET ||
+        h->is_tile || !has_planes(w, t, acc, h))
+        return -1;
+    struct coord c = h->at[PLANE];
+    memmove(&h->at[1], &h->at[0], PLANE * sizeof *h->at);
+    h->at[0] = c;
+    home_run(h, b->ndims);
+    return copy;
 }
 
 struct home pack_layout(struct work *w, const struct task *t, const struct access *acc,

@@ -21,7 +21,7 @@ int ahead_at(const struct emitter *e, int d) {
     if (d >= p->nloops || !e->nfills) return -1;
     for (int k = 0; k < e->nest->nfeeds; k++)
         if (e->nest->feed[k].depth > d) return -1;
-    struct val lo = e->lo[p->loop[d].axis], size = e->size[p->loop[d].axis];
+    struct val lo = e->at[p->loop[d].axis].lo, size = e->at[p->loop[d].axis].size;
     bool known = !size.x && size.c > p->loop[d].tile && !(lo.x && lo.c);
     return known ? fills_step(e, d + 1) : -1;
 }
@@ -39,35 +39,30 @@ bool emit_ahead(struct emitter *e, struct nodes *out, int d, int flow, body_fn b
     struct arena *a = &w->s->arena;
     const struct loop *l = &e->nest->plan.loop[d];
     int axis = l->axis;
-    struct val lo = e->lo[axis], size = e->size[axis], whole = val_const(l->tile);
-    int64_t keep = e->tile[axis], extent = e->extent[axis],
-            before = (size.c - 1) / l->tile * l->tile;
+    const struct along all = e->at[axis];
+    struct val lo = all.lo, size = all.size, whole = val_const(l->tile);
+    int64_t before = (size.c - 1) / l->tile * l->tile;
     struct val last = val_add(a, lo, val_const(before)), end = val_add(a, lo, size);
     struct nodes inner = {0};
-    e->tile[axis] = l->tile;
-    e->extent[axis] = size.c;
-    e->size[axis] = whole;
+    e->at[axis] = (struct along){lo, whole, l->tile, size.c};
     bool ok = fills_begin(e, out, flow);
     int var = new_var(w, w->p->axis[axis].name);
     struct val v = val_var(a, var, w->p->axis[axis].extent - 1), next = val_add(a, v, whole);
-    e->lo[axis] = next;
-    if (size.c % l->tile) e->size[axis] = val_make(a, SX_MIN, whole, val_minus(a, end, next));
-    if (e->size[axis].x) e->size[axis].min = 1;
-    if (e->size[axis].x) e->size[axis].of = common_divisor(l->tile, size.c);
+    e->at[axis].lo = next;
+    if (size.c % l->tile) e->at[axis].size = val_make(a, SX_MIN, whole, val_minus(a, end, next));
+    if (e->at[axis].size.x) e->at[axis].size.min = 1;
+    if (e->at[axis].size.x) e->at[axis].size.of = common_divisor(l->tile, size.c);
     ok = ok && fills_begin(e, &inner, flow);
     fills_turn(e, &inner, flow, true);
-    e->lo[axis] = v;
-    e->size[axis] = whole;
+    e->at[axis].lo = v;
+    e->at[axis].size = whole;
     ok = ok && step(e, &inner, d + 1, flow, body);
     fills_turn(e, &inner, flow, false);
     nodes_add(w, out, loop_node(w, var, lo, last, l->tile, LOOP_SEQUENTIAL, axis, &inner));
-    e->lo[axis] = last;
-    e->size[axis] = val_const(size.c - before);
+    e->at[axis].lo = last;
+    e->at[axis].size = val_const(size.c - before);
     ok = ok && step(e, out, d + 1, flow, body);
-    e->lo[axis] = lo;
-    e->size[axis] = size;
-    e->tile[axis] = keep;
-    e->extent[axis] = extent;
+    e->at[axis] = all;
     return ok;
 }
 
@@ -75,8 +70,8 @@ bool emit_ahead(struct emitter *e, struct nodes *out, int d, int flow, body_fn b
 
 bool pieces_ahead_at(const struct emitter *e, int d) {
     const struct plan *p = &e->nest->plan;
-    if (!p->is_static || d + 1 >= p->nloops || e->size[p->loop[d].axis].x ||
-        e->size[p->loop[d + 1].axis].x || pieces_ahead_depth(e->w, e->nest, p) != d + 1)
+    if (!p->is_static || d + 1 >= p->nloops || e->at[p->loop[d].axis].size.x ||
+        e->at[p->loop[d + 1].axis].size.x || pieces_ahead_depth(e->w, e->nest, p) != d + 1)
         return false;
     for (int k = 0; k < e->nest->nfeeds; k++)
         if (e->nest->feed[k].depth > d) return false;
@@ -91,49 +86,40 @@ bool emit_pieces_ahead(struct emitter *e, struct nodes *out, int d, body_fn body
     struct arena *a = &w->s->arena;
     const struct loop *l = &e->nest->plan.loop[d];
     int axis = l->axis;
-    struct val lo = e->lo[axis], size = e->size[axis],
-               last = val_add(a, lo, val_const(size.c - l->tile));
-    int64_t tile = e->tile[axis], extent = e->extent[axis];
+    const struct along all = e->at[axis];
+    int64_t n = all.size.c;
+    struct val last = val_add(a, all.lo, val_const(n - l->tile));
     struct nodes inner = {0};
-    e->tile[axis] = e->extent[axis] = l->tile;
-    e->size[axis] = val_const(l->tile);
+    e->at[axis] = (struct along){all.lo, val_const(l->tile), l->tile, l->tile};
     e->ahead.depth = d + 1;
     e->ahead.last = false;
     bool ok = pieces_begin(e, out, d + 1);
-    if (ok && size.c > l->tile) {
+    if (ok && n > l->tile) {
         int var = new_var(w, w->p->axis[axis].name);
-        e->lo[axis] = val_var(a, var, w->p->axis[axis].extent - 1);
+        e->at[axis].lo = val_var(a, var, w->p->axis[axis].extent - 1);
         ok = body(e, &inner, d + 1);
-        nodes_add(w, out, loop_node(w, var, lo, last, l->tile, LOOP_SEQUENTIAL, axis, &inner));
+        nodes_add(w, out, loop_node(w, var, all.lo, last, l->tile, LOOP_SEQUENTIAL, axis, &inner));
     }
-    e->lo[axis] = last;
+    e->at[axis].lo = last;
     e->ahead.last = true;
     ok = ok && body(e, out, d + 1);
     e->ahead.depth = 0;
-    e->lo[axis] = lo;
-    e->size[axis] = size;
-    e->tile[axis] = tile;
-    e->extent[axis] = extent;
+    e->at[axis] = all;
     return ok;
 }
 
 bool emit_piece_steps(struct emitter *e, struct nodes *out, int d, body_fn body) {
     struct arena *a = &e->w->s->arena;
     const struct loop *l = &e->nest->plan.loop[d];
-    int axis = l->axis, n = (int)(e->size[axis].c / l->tile);
-    struct val lo = e->lo[axis], size = e->size[axis];
-    int64_t tile = e->tile[axis], extent = e->extent[axis];
+    int axis = l->axis, n = (int)(e->at[axis].size.c / l->tile);
+    const struct along all = e->at[axis];
     bool ok = true;
-    e->tile[axis] = e->extent[axis] = l->tile;
-    e->size[axis] = val_const(l->tile);
+    e->at[axis] = (struct along){all.lo, val_const(l->tile), l->tile, l->tile};
     for (int i = 0; ok && i < n; i++) {
         e->ahead.step = i;
-        e->lo[axis] = val_add(a, lo, val_const(i * l->tile));
+        e->at[axis].lo = val_add(a, all.lo, val_const(i * l->tile));
         ok = body(e, out, d + 1);
     }
-    e->lo[axis] = lo;
-    e->size[axis] = size;
-    e->tile[axis] = tile;
-    e->extent[axis] = extent;
+    e->at[axis] = all;
     return ok;
 }

@@ -58,20 +58,20 @@ static bool leaves_last(const struct emitter *e, int d, int64_t *first, int64_t 
 static bool between_ends(struct emitter *e, struct nodes *out, int d, int64_t first, int64_t last) {
     int axis = e->nest->plan.loop[d].axis;
     int64_t tile = e->nest->plan.loop[d].tile;
-    struct val lo = e->lo[axis], size = e->size[axis];
-    int64_t begin = (first + tile - 1) / tile * tile, end = (size.c - last) / tile * tile;
-    if (begin > size.c) begin = size.c;
+    const struct along all = e->at[axis];
+    int64_t n = all.size.c, begin = (first + tile - 1) / tile * tile,
+            end = (n - last) / tile * tile;
+    if (begin > n) begin = n;
     if (end < begin) end = begin;
-    const int64_t at[] = {0, begin, end, size.c};
+    const int64_t at[] = {0, begin, end, n};
     bool ok = true;
     for (int i = 0; i < 3 && ok; i++) {
         if (at[i] == at[i + 1]) continue;
-        e->lo[axis] = val_const(at[i]);
-        e->size[axis] = val_const(at[i + 1] - at[i]);
+        e->at[axis].lo = val_const(at[i]);
+        e->at[axis].size = val_const(at[i + 1] - at[i]);
         ok = emit_loop(e, out, axis, tile, true, false, core_depth, d + 1);
     }
-    e->lo[axis] = lo;
-    e->size[axis] = size;
+    e->at[axis] = all;
     return ok;
 }
 
@@ -80,8 +80,8 @@ static bool core_loop(struct emitter *e, struct nodes *out, int d) {
     int axis = p->loop[d].axis;
     int64_t first, last;
     bool split = splits(e, d);
-    if (split && val_is(e->lo[axis], 0) && val_is(e->size[axis], e->w->p->axis[axis].extent) &&
-        leaves_last(e, d, &first, &last))
+    if (split && val_is(e->at[axis].lo, 0) &&
+        val_is(e->at[axis].size, e->w->p->axis[axis].extent) && leaves_last(e, d, &first, &last))
         return between_ends(e, out, d, first, last);
     return emit_loop(e, out, axis, p->loop[d].tile, split, loop_unrolled(e->w, e->nest, p, d),
                      core_depth, d + 1);

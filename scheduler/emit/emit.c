@@ -163,14 +163,13 @@ static void emitter_begin(struct emitter *e, struct work *w, const struct moves 
     e->chain = nest_chain_queue(w, n);
     w->emitted = w->task[nest_head(n)].stmt;
     for (int a = 0; a < w->p->naxes; a++) {
-        e->lo[a] = val_const(0);
-        e->size[a] = val_const(w->p->axis[a].extent);
-        e->tile[a] = e->extent[a] = w->p->axis[a].extent;
+        int64_t extent = w->p->axis[a].extent;
+        e->at[a] = (struct along){val_const(0), val_const(extent), extent, extent};
     }
-    if (n->part_n) e->lo[n->part_axis] = val_const(n->part_lo);
+    if (n->part_n) e->at[n->part_axis].lo = val_const(n->part_lo);
     for (int k = w->p->stmt[n->first].scope - 1; k >= 0; k = w->scope[k].parent) {
-        e->lo[w->scope[k].axis] = w->step[k];
-        e->size[w->scope[k].axis] = val_const(1);
+        e->at[w->scope[k].axis].lo = w->step[k];
+        e->at[w->scope[k].axis].size = val_const(1);
     }
     for (int i = 0; i < MAX_OPERANDS; i++) e->held[i].place = -1;
     e->root = n->nprefix;
@@ -239,40 +238,40 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
  * of equal shares the size is a number. */
 static void take_part(struct emitter *e, int axis, int64_t tile, int64_t parts, struct val s) {
     struct arena *a = &e->w->s->arena;
-    int64_t extent = e->size[axis].c, tiles = (extent + tile - 1) / tile;
+    int64_t extent = e->at[axis].size.c, tiles = (extent + tile - 1) / tile;
     bool equal = tiles % parts == 0;
     struct val from = equal ? val_scale(a, s, tiles / parts)
                             : val_div(a, val_scale(a, s, tiles), parts),
                begin = val_scale(a, from, tile);
     if (equal && extent % tile == 0) {
-        e->size[axis] = val_const(tiles / parts * tile);
+        e->at[axis].size = val_const(tiles / parts * tile);
     } else {
         struct val next = val_add(a, s, val_const(1)),
                    to = equal ? val_scale(a, next, tiles / parts)
                               : val_div(a, val_scale(a, next, tiles), parts),
                    end = val_scale(a, to, tile);
         if (extent % tile) end = val_make(a, SX_MIN, end, val_const(extent));
-        e->size[axis] = val_make(a, SX_SUB, end, begin);
-        e->size[axis].max = (tiles + parts - 1) / parts * tile;
+        e->at[axis].size = val_make(a, SX_SUB, end, begin);
+        e->at[axis].size.max = (tiles + parts - 1) / parts * tile;
     }
-    e->lo[axis] = val_add(a, e->lo[axis], begin);
-    e->tile[axis] = tile;
-    e->extent[axis] = extent;
+    e->at[axis].lo = val_add(a, e->at[axis].lo, begin);
+    e->at[axis].tile = tile;
+    e->at[axis].extent = extent;
 }
 
 /* A parallel loop over the instances. */
 static bool emit_shares(struct emitter *e, struct nodes *out, const struct share *h) {
     struct arena *a = &e->w->s->arena;
-    int64_t tiles = (e->size[h->axis[0]].c + h->tile[0] - 1) / h->tile[0], all = h->parts[0];
+    int64_t tiles = (e->at[h->axis[0]].size.c + h->tile[0] - 1) / h->tile[0], all = h->parts[0];
     if (h->n == 1 && tiles % h->parts[0] == 0)
         return emit_loop(e, out, h->axis[0], tiles / h->parts[0] * h->tile[0], false, false,
                          nest_root, 0);
     if (h->n > 1) all *= h->parts[1];
     int var = new_var(e->w, e->w->m->unit[e->w->m->queue[e->exec].unit].id);
-    struct val s = val_var(a, var, all - 1), lo[2], size[2];
+    struct val s = val_var(a, var, all - 1);
+    struct along whole[2];
     for (int k = 0; k < h->n; k++) {
-        lo[k] = e->lo[h->axis[k]];
-        size[k] = e->size[h->axis[k]];
+        whole[k] = e->at[h->axis[k]];
         struct val at = h->n < 2 ? s
                         : k      ? val_make(a, SX_MOD, s, val_const(h->parts[1]))
                                  : val_div(a, s, h->parts[1]);
@@ -284,10 +283,7 @@ static bool emit_shares(struct emitter *e, struct nodes *out, const struct share
     nodes_add(
         e->w, out,
         loop_node(e->w, var, val_const(0), val_const(all), 1, LOOP_SEQUENTIAL, h->axis[0], &inner));
-    for (int k = 0; k < h->n; k++) {
-        e->lo[h->axis[k]] = lo[k];
-        e->size[h->axis[k]] = size[k];
-    }
+    for (int k = 0; k < h->n; k++) e->at[h->axis[k]] = whole[k];
     return ok;
 }
 

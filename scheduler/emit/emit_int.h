@@ -55,6 +55,11 @@ struct way_out { /* copies between a result's memory and home, from home on */
     int queue[MAX_VIA + 1], n; /* of the move that leaves via[k]; the last: the result's own memory */
 };
 
+struct along { /* of an axis: [lo, lo + size) */
+    struct val lo, size;
+    int64_t tile, extent; /* where the size is no number: modulo `tile` it is 0 or what `extent` is */
+};
+
 struct emitter {
     struct work *w;
     const struct moves *moves;
@@ -62,8 +67,7 @@ struct emitter {
     const struct task *t; /* the core; NULL */
     const struct nest_group *group; /* of which this emitter walks the shared loops; NULL */
     struct emitter **team;          /* then: of each member that is a nest in them; NULL */
-    struct val lo[MAX_AXES], size[MAX_AXES];
-    int64_t tile[MAX_AXES], extent[MAX_AXES]; /* along each axis, where its size is no number: modulo `tile` that is 0 or what `extent` is */
+    struct along at[MAX_AXES]; /* of each axis: what the loops around are at */
     struct held held[MAX_OPERANDS]; /* of the core */
     const struct held *stay; /* [MAX_OPERANDS] of its operands that stay over all steps of a recurrence; NULL */
     struct held via[MAX_OPERANDS][MAX_VIA]; /* outer copies of what it reads */
@@ -93,9 +97,8 @@ struct emitter {
     int root; /* depth outside of which results have their credits */
     bool inside; /* they have them behind the fills of that depth, whose tokens are the same */
     int parts_depth; /* loops around the pieces in which copies are filled; -1: they are filled whole */
-    struct val from_lo[MAX_OPERANDS][MAX_AXES], /* what of each axis a copy covers, then */
-        from_size[MAX_OPERANDS][MAX_AXES];
-    struct val begin_lo[MAX_OPERANDS][MAX_AXES]; /* the same where a ring, or a pinned range, begins */
+    struct along from[MAX_OPERANDS][MAX_AXES]; /* what of each axis a copy covers, then */
+    struct along begin[MAX_OPERANDS][MAX_AXES]; /* the same where a ring, or a pinned range, begins */
     struct val due[MAX_OPERANDS]; /* 0: the piece that is wanted now is there */
     bool early[MAX_FILLS]; /* flows whose fills at the current tile stand a step ahead (ahead.c) */
     struct { /* of pieces that are filled a step ahead (ahead.c) */

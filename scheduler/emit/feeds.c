@@ -10,8 +10,8 @@ static void emit_one(struct emitter *e, struct nodes *out, const struct feed *f)
     int dim;
     for (int i = 0; i < f->depth; i++) {
         int axis = e->nest->plan.loop[i].axis, x = feed_axis(e->w, e->nest, f, i, &dim);
-        host_part(e->w, node, x, e->lo[axis], e->size[axis]);
-        if (h->fold) h->lo[dim] = e->lo[axis];
+        host_part(e->w, node, x, e->at[axis].lo, e->at[axis].size);
+        if (h->fold) h->lo[dim] = e->at[axis].lo;
     }
 }
 
@@ -21,7 +21,7 @@ static void begin_tile(struct emitter *e, const struct feed *f) {
     int dim;
     for (int i = 0; i < f->depth && h->fold; i++) {
         feed_axis(e->w, e->nest, f, i, &dim);
-        h->lo[dim] = e->lo[e->nest->plan.loop[i].axis];
+        h->lo[dim] = e->at[e->nest->plan.loop[i].axis].lo;
     }
 }
 

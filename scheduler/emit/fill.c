@@ -155,20 +155,16 @@ static void begin_parts(struct emitter *e, const struct filling *f) {
     if (!f->hold->ring) hold_here(e, f);
     e->due[f->operand] = val_const(1);
     if (f->keeps) keep_slot(e, f);
-    memcpy(e->from_lo[f->operand], e->lo, sizeof e->lo);
-    memcpy(e->from_size[f->operand], e->size, sizeof e->size);
+    memcpy(e->from[f->operand], e->at, sizeof e->at);
 }
 
 /* The copy that is in the slot since its pieces began. */
 static void hold_begun(struct emitter *e, const struct filling *f) {
-    struct val lo[MAX_AXES], size[MAX_AXES];
-    memcpy(lo, e->lo, sizeof lo);
-    memcpy(size, e->size, sizeof size);
-    memcpy(e->lo, e->from_lo[f->operand], sizeof lo);
-    memcpy(e->size, e->from_size[f->operand], sizeof size);
+    struct along now[MAX_AXES];
+    memcpy(now, e->at, sizeof now);
+    memcpy(e->at, e->from[f->operand], sizeof now);
     hold_here(e, f);
-    memcpy(e->lo, lo, sizeof lo);
-    memcpy(e->size, size, sizeof size);
+    memcpy(e->at, now, sizeof now);
 }
 
 /* 1 in the first iteration of all loops inside the copy that do not cut it. */
@@ -176,9 +172,9 @@ static struct val first_time(struct emitter *e, const struct filling *f, uint64_
     struct arena *a = &e->w->s->arena;
     struct val first = val_const(1);
     for (int x = 0; x < e->w->p->naxes; x++) {
-        struct val from = e->from_lo[f->operand][x];
-        if ((cuts >> x & 1) || val_same(e->lo[x], from)) continue;
-        struct val here = val_make(a, SX_EQ, e->lo[x], from);
+        struct val from = e->from[f->operand][x].lo;
+        if ((cuts >> x & 1) || val_same(e->at[x].lo, from)) continue;
+        struct val here = val_make(a, SX_EQ, e->at[x].lo, from);
         here.max = 1;
         first = val_is(first, 1) ? here : val_make(a, SX_AND, first, here);
     }
@@ -192,7 +188,7 @@ static bool fill_part(struct emitter *e, struct nodes *body, const struct fillin
     struct work *w = e->w;
     const struct opnd *o = f->stop;
     const struct access *acc = task_access(w, e->t, o, false);
-    struct val lo[MAX_AXES], size[MAX_AXES];
+    struct along now[MAX_AXES];
     struct region part;
     uint64_t cuts = 0;
     for (int i = f->hold->depth; i < depth; i++)
@@ -204,16 +200,11 @@ static bool fill_part(struct emitter *e, struct nodes *body, const struct fillin
     else if (!val_is(due, 1))
         first = val_make(&w->s->arena, SX_AND, first, due);
     *times = first;
-    memcpy(lo, e->lo, sizeof lo);
-    memcpy(size, e->size, sizeof size);
-    for (int x = 0; x < w->p->naxes; x++) {
-        if (cuts >> x & 1) continue;
-        e->lo[x] = e->from_lo[f->operand][x];
-        e->size[x] = e->from_size[f->operand][x];
-    }
+    memcpy(now, e->at, sizeof now);
+    for (int x = 0; x < w->p->naxes; x++)
+        if (!(cuts >> x & 1)) e->at[x] = e->from[f->operand][x];
     region_here(e, e->t, o, acc, &part);
-    memcpy(e->lo, lo, sizeof lo);
-    memcpy(e->size, size, sizeof size);
+    memcpy(e->at, now, sizeof now);
     return f->hold->ring
                ? ring_fill(e, body, f, &part)
                : emit_transfer(w, e->moves, body, acc->buffer, o, f->held, f->outer, &part, true);
@@ -256,22 +247,22 @@ static bool piece_ahead(struct emitter *e, struct nodes *body, const struct fill
                         struct val *times) {
     struct arena *a = &e->w->s->arena;
     const struct loop *l = &e->nest->plan.loop[e->ahead.depth - 1];
-    struct val *all = e->from_lo[f->operand], from = all[l->axis], around = e->lo[l->axis],
-               lo = e->lo[l[1].axis];
-    bool over =
-        val_same(e->from_size[f->operand][l[1].axis], val_const((e->ahead.step + 1) * l[1].tile));
+    struct along *all = e->from[f->operand];
+    struct val from = all[l->axis].lo, around = e->at[l->axis].lo, lo = e->at[l[1].axis].lo;
+    bool over = val_same(all[l[1].axis].size, val_const((e->ahead.step + 1) * l[1].tile));
     int64_t by =
         !over ? l[1].tile : (l->axis == l[1].axis ? l->tile : 0) - e->ahead.step * l[1].tile;
     *times = val_const(0);
     if (over && e->ahead.last) return true;
-    if (over) all[l->axis] = val_add(a, from, val_const(l->tile));
+    if (over) all[l->axis].lo = val_add(a, from, val_const(l->tile));
     if (over) hold_begun(e, f);
-    if (over) e->lo[l->axis] = all[l->axis];
-    e->lo[l[1].axis] = val_add(a, lo, val_const(by)); /* where loops inside the piece stand now */
+    if (over) e->at[l->axis].lo = all[l->axis].lo;
+    e->at[l[1].axis].lo =
+        val_add(a, lo, val_const(by)); /* where loops inside the piece stand now */
     bool ok = fill_part(e, body, f, depth, times);
-    e->lo[l->axis] = around;
-    e->lo[l[1].axis] = lo;
-    all[l->axis] = from;
+    e->at[l->axis].lo = around;
+    e->at[l[1].axis].lo = lo;
+    all[l->axis].lo = from;
     if (over) hold_begun(e, f);
     return ok;
 }
@@ -293,16 +284,16 @@ static bool fill_pieces(struct emitter *e, struct nodes *out, int d) {
 
 bool pieces_begin(struct emitter *e, struct nodes *out, int depth) {
     const struct loop *l = &e->nest->plan.loop[depth];
-    struct val size = e->size[l->axis], times;
+    struct val size = e->at[l->axis].size, times;
     bool ok = true;
     for (int i = 0; ok && i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];
         if (is_paced(e, f) || f->hold->depth != depth) continue;
         turn_hold(e, out, f);
         begin_parts(e, f);
-        e->size[l->axis] = val_const(l->tile);
+        e->at[l->axis].size = val_const(l->tile);
         ok = fill_part(e, out, f, depth + 1, &times);
-        e->size[l->axis] = size;
+        e->at[l->axis].size = size;
     }
     return ok;
 }

@@ -29,13 +29,12 @@ static bool piece(struct emitter *e, struct nodes *out, const struct walk *w, st
                   struct val n, struct val size, bool loop) {
     struct arena *a = &e->w->s->arena;
     int axis = w->axis;
-    struct val keep_lo = e->lo[axis], keep_size = e->size[axis];
-    int64_t keep_tile = e->tile[axis], keep_extent = e->extent[axis];
+    const struct along keep = e->at[axis];
     struct nodes inner = {0};
     bool ok;
-    e->lo[axis] = lo;
-    e->size[axis] = size;
-    if (!n.x) e->extent[axis] = n.c;
+    e->at[axis].lo = lo;
+    e->at[axis].size = size;
+    if (!n.x) e->at[axis].extent = n.c;
     if (!loop) {
         ok = w->body(e, out, w->arg);
     } else {
@@ -44,21 +43,19 @@ static bool piece(struct emitter *e, struct nodes *out, const struct walk *w, st
                    hi = w->unroll ? n : val_add(a, lo, n);
         if (!n.x) v.max = (n.c - 1) / w->step * w->step;
         if (!w->unroll && !lo.x && !n.x) v.min = lo.c, v.max += lo.c;
-        e->lo[axis] = w->unroll ? val_add(a, lo, v) : v;
-        if (!size.max) e->size[axis] = val_make(a, SX_MIN, val_const(w->step), val_minus(a, hi, v));
-        if (e->size[axis].x) e->size[axis].min = 1; /* where the loop turns */
-        if (e->size[axis].x && !size.max)
-            e->size[axis].of = common_divisor(w->step, val_multiple(n));
-        e->tile[axis] = n.x ? common_divisor(e->tile[axis], w->step) : w->step;
+        e->at[axis].lo = w->unroll ? val_add(a, lo, v) : v;
+        if (!size.max)
+            e->at[axis].size = val_make(a, SX_MIN, val_const(w->step), val_minus(a, hi, v));
+        if (e->at[axis].size.x) e->at[axis].size.min = 1; /* where the loop turns */
+        if (e->at[axis].size.x && !size.max)
+            e->at[axis].size.of = common_divisor(w->step, val_multiple(n));
+        e->at[axis].tile = n.x ? common_divisor(e->at[axis].tile, w->step) : w->step;
         ok = w->body(e, &inner, w->arg);
         nodes_add(e->w, out,
                   loop_node(e->w, var, w->unroll ? val_const(0) : lo, hi, w->step,
                             w->unroll ? LOOP_UNROLLED : LOOP_SEQUENTIAL, axis, &inner));
     }
-    e->lo[axis] = keep_lo;
-    e->size[axis] = keep_size;
-    e->tile[axis] = keep_tile;
-    e->extent[axis] = keep_extent;
+    e->at[axis] = keep;
     return ok;
 }
 
@@ -67,7 +64,7 @@ static bool piece(struct emitter *e, struct nodes *out, const struct walk *w, st
 bool emit_loop(struct emitter *e, struct nodes *out, int axis, int64_t tile, bool split,
                bool unroll, body_fn body, int arg) {
     struct arena *a = &e->w->s->arena;
-    struct val lo = e->lo[axis], size = e->size[axis], none = {0}, whole = val_const(tile);
+    struct val lo = e->at[axis].lo, size = e->at[axis].size, none = {0}, whole = val_const(tile);
     struct walk w = {axis, tile, unroll, body, arg};
     split &= tile > 1;
     if (!size.x) {
@@ -79,8 +76,8 @@ bool emit_loop(struct emitter *e, struct nodes *out, int axis, int64_t tile, boo
                piece(e, out, &w, val_add(a, lo, val_const(full)), val_const(rest), val_const(rest),
                      false);
     }
-    int64_t rest = e->extent[axis] % tile;
-    bool aligned = e->tile[axis] % tile == 0;
+    int64_t rest = e->at[axis].extent % tile;
+    bool aligned = e->at[axis].tile % tile == 0;
     if ((aligned && !rest) || tile == 1) return piece(e, out, &w, lo, size, whole, true);
     if (!split || !aligned) return piece(e, out, &w, lo, size, none, true);
     e->split = true;
@@ -99,7 +96,7 @@ static struct val accumulate_flag(struct emitter *e, const struct task *t, const
     struct val f = val_const(0);
     for (int x = 0; x < e->w->p->naxes; x++)
         if (t->reductions >> x & 1)
-            f = val_make(a, SX_OR, f, val_make(a, SX_NE, e->lo[x], val_const(0)));
+            f = val_make(a, SX_OR, f, val_make(a, SX_NE, e->at[x].lo, val_const(0)));
     return f;
 }
 
@@ -208,10 +205,10 @@ void emit_issue(struct emitter *e, struct nodes *out, const struct task *t, stru
         if (t->axis[x] < 0)
             n->size[i] = sx_const(a, t->needle->lo[x]);
         else
-            n->size[i] = val_sx(a, val_scale(a, val_ceil(a, e->size[t->axis[x]], step), step));
+            n->size[i] = val_sx(a, val_scale(a, val_ceil(a, e->at[t->axis[x]].size, step), step));
     }
     for (int x = 0; x < w->p->naxes; x++)
-        if (stmt_span(w, st) >> x & 1) n->base[x] = val_sx(a, e->lo[x]);
+        if (stmt_span(w, st) >> x & 1) n->base[x] = val_sx(a, e->at[x].lo);
     issue_strides(e, t, held, n);
     for (int i = 0, f = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
@@ -418,7 +415,7 @@ bool grain_loops(struct emitter *e, struct nodes *out, int k) {
     int axis[MAX_AXES], n = result_axes(e->w, e->w->task[e->nest->chain[0].task].stmt, axis);
     if (k == n) return grain_body(e, out, 0);
     int a = axis[k];
-    int64_t grain = nest_grain(e->nest, a), most = e->size[a].max;
+    int64_t grain = nest_grain(e->nest, a), most = e->at[a].size.max;
     if (!fixed_grain(e, a) && most > grain)
         grain = in_blocks(e, a) ? grain : balanced(most, grain);
     else if (!fixed_grain(e, a))
@@ -441,8 +438,8 @@ static bool task_loop(struct emitter *e, struct nodes *out, int k) {
     for (int x = 0; x < t->needle->nx; x++)
         if (t->axis[x] == axis[k]) {
             int64_t block = block_of(e->w, t, axis[k]), most = t->needle->hi[x] / block * block;
-            grain = needle_leaf(t->needle, x, e->size[axis[k]].max);
-            if (grain % block && grain < e->size[axis[k]].max && most) grain = most;
+            grain = needle_leaf(t->needle, x, e->at[axis[k]].size.max);
+            if (grain % block && grain < e->at[axis[k]].size.max && most) grain = most;
         }
     return emit_loop(e, out, axis[k], grain, core_is_static(e), core_is_static(e), task_loop,
                      k + 1);

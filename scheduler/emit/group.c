@@ -12,13 +12,8 @@
 /* The others walk the same shared loops. */
 static void follow(const struct emitter *e, struct emitter *next) {
     if (e == next) return;
-    for (int i = 0; i < e->group->nprefix; i++) {
-        int a = e->group->prefix[i].axis;
-        next->lo[a] = e->lo[a];
-        next->size[a] = e->size[a];
-        next->tile[a] = e->tile[a];
-        next->extent[a] = e->extent[a];
-    }
+    for (int i = 0; i < e->group->nprefix; i++)
+        next->at[e->group->prefix[i].axis] = e->at[e->group->prefix[i].axis];
 }
 
 /* Holds that stay over iterations of the shared loops: filled in step, outside of the group's
@@ -38,13 +33,14 @@ static void turn_windows(struct emitter *e) {
     for (int k = 0; k < e->nest->nwindows; k++) {
         const struct window *x = &e->nest->window[k];
         if (!x->n) continue;
-        struct val lo = val_add(a, val_scale(a, e->lo[x->shared], x->step), val_const(x->offset));
+        struct val lo =
+            val_add(a, val_scale(a, e->at[x->shared].lo, x->step), val_const(x->offset));
         lo = val_make(a, SX_MIN, lo, val_const(x->extent - x->n));
         lo = val_make(a, SX_MAX, lo, val_const(0));
         lo.max = x->extent - x->n;
-        e->lo[x->axis] = lo;
-        e->size[x->axis] = val_const(x->n);
-        e->tile[x->axis] = x->n;
+        e->at[x->axis].lo = lo;
+        e->at[x->axis].size = val_const(x->n);
+        e->at[x->axis].tile = x->n;
     }
 }
 
@@ -58,10 +54,10 @@ static struct val tile_begin(const struct emitter *e, const struct passed *p, in
     for (int k = 0; k < e->group->nprefix; k++) {
         int axis = e->group->prefix[k].axis;
         if (p->dim[k] != dim) continue;
-        lo = e->lo[axis];
+        lo = e->at[axis].lo;
         for (int x = 0; p->first == 0 && first && x < first->nest->nwindows; x++)
             if (first->nest->window[x].shared == axis && first->nest->window[x].n)
-                lo = first->lo[first->nest->window[x].axis];
+                lo = first->at[first->nest->window[x].axis].lo;
     }
     return val_minus(&e->w->s->arena, lo, val_const(h->border[dim]));
 }
@@ -152,7 +148,7 @@ static void add_host(struct emitter *e, struct nodes *out, const struct member *
     struct fallback_node *f = nodes_host(e->w, out, m->stmt);
     for (int k = 0; k < e->group->nprefix; k++) {
         int axis = e->group->prefix[k].axis;
-        host_part(e->w, f, m->axis[k], e->lo[axis], e->size[axis]);
+        host_part(e->w, f, m->axis[k], e->at[axis].lo, e->at[axis].size);
     }
 }
 
@@ -165,22 +161,17 @@ static void asks(struct emitter *e, int m, bool now) {
 
 static bool member_turn(struct emitter *e, struct nodes *out, int m) {
     struct emitter *x = e->team[m];
-    struct val lo[MAX_AXES], size[MAX_AXES];
-    int64_t tile[MAX_AXES];
+    struct along now[MAX_AXES];
     if (!x) {
         add_host(e, out, &e->group->member[m]);
         return true;
     }
     follow(e, x);
-    memcpy(lo, x->lo, sizeof lo);
-    memcpy(size, x->size, sizeof size);
-    memcpy(tile, x->tile, sizeof tile);
+    memcpy(now, x->at, sizeof now);
     asks(e, m, true);
     bool ok = nest_turn(x, out);
     asks(e, m, false);
-    memcpy(x->lo, lo, sizeof lo);
-    memcpy(x->size, size, sizeof size);
-    memcpy(x->tile, tile, sizeof tile);
+    memcpy(x->at, now, sizeof now);
     return ok;
 }
 

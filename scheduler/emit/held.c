@@ -13,20 +13,20 @@ void region_here(struct emitter *e, const struct task *t, const struct opnd *o,
     struct arena *a = &w->s->arena;
     const struct stmt *st = &w->p->stmt[t->stmt];
     region_padding(w->p, st, acc, r);
-    if (o->geom.repeat_axis >= 0) r->repeat = e->size[o->geom.repeat_axis];
+    if (o->geom.repeat_axis >= 0) r->repeat = e->at[o->geom.repeat_axis].size;
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         struct val lo = val_const(access_coef(w->p, acc, d, w->p->naxes)), n = val_const(1);
         for (int x = 0; x < w->p->naxes; x++) {
             int64_t c = access_coef(w->p, acc, d, x);
             if (!c || !(stmt_span(w, st) >> x & 1)) continue;
             if (c < 0) { /* only steps move backwards */
-                lo = val_minus(a, lo, val_scale(a, e->lo[x], -c));
+                lo = val_minus(a, lo, val_scale(a, e->at[x].lo, -c));
                 continue;
             }
-            struct val size = e->size[x];
+            struct val size = e->at[x].size;
             int64_t whole = o->geom.walks[d] == x ? o->geom.takes[d] : 0;
             if (whole) size = val_scale(a, val_ceil(a, size, whole), whole);
-            lo = val_add(a, lo, val_scale(a, e->lo[x], c));
+            lo = val_add(a, lo, val_scale(a, e->at[x].lo, c));
             if (c == o->geom.step[d] && val_is(n, 1)) /* so that its multiples stay known */
                 n = size;
             else if (c % o->geom.step[d] == 0)

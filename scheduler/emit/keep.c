@@ -33,7 +33,7 @@ int keeps_from(const struct emitter *e, const struct filling *f) {
 void keep_begin(struct emitter *e, const struct filling *f) {
     const struct opnd *o = &e->t->op[f->operand];
     struct ring ring;
-    memcpy(e->begin_lo[f->operand], e->lo, sizeof e->lo);
+    memcpy(e->begin[f->operand], e->at, sizeof e->at);
     if (!ring_of(e, f, &ring)) return;
     region_here(e, e->t, o, access_of(e, f), &f->held->whole);
     struct region rows = f->held->whole;
@@ -49,7 +49,7 @@ static struct val piece_number(struct emitter *e, const struct filling *f, const
     for (int i = pin->middle; i < f->hold->depth; i++) {
         int x = p->loop[i].axis;
         int64_t all = plan_tile(e->w, p, x, i), tile = p->loop[i].tile;
-        struct val at = val_minus(a, e->lo[x], e->begin_lo[f->operand][x]);
+        struct val at = val_minus(a, e->at[x].lo, e->begin[f->operand][x].lo);
         n = val_add(a, val_scale(a, n, (all + tile - 1) / tile), val_div(a, at, tile));
     }
     n.max = pin->pieces - 1;
@@ -73,8 +73,8 @@ static void pinned_slot(struct emitter *e, const struct filling *f, const struct
     f->held->slot.base = val_scale(a, at, each);
     for (int i = pin->from; i < pin->middle; i++) {
         int x = p->loop[i].axis;
-        if (val_same(e->lo[x], e->begin_lo[f->operand][x])) continue;
-        struct val here = val_make(a, SX_EQ, e->lo[x], e->begin_lo[f->operand][x]);
+        if (val_same(e->at[x].lo, e->begin[f->operand][x].lo)) continue;
+        struct val here = val_make(a, SX_EQ, e->at[x].lo, e->begin[f->operand][x].lo);
         first = val_is(first, 1) ? here : val_make(a, SX_AND, first, here);
     }
     if (val_is(first, 1)) return;
@@ -110,7 +110,7 @@ bool ring_fill(struct emitter *e, struct nodes *out, const struct filling *f,
     struct ring ring;
     ring_of(e, f, &ring);
     struct val *lo = &part.lo[ring.dim], *n = &part.n[ring.dim], all = *n;
-    struct val later = val_make(a, SX_NE, e->lo[ring.axis], e->begin_lo[f->operand][ring.axis]),
+    struct val later = val_make(a, SX_NE, e->at[ring.axis].lo, e->begin[f->operand][ring.axis].lo),
                skip = val_scale(a, later, ring.overlap);
     *lo = val_add(a, *lo, skip);
     *n = val_make(a, SX_SUB, all, skip);
@@ -194,18 +194,17 @@ bool emit_turns(struct emitter *e, struct nodes *out, int d, body_fn body) {
                last = val_add(a, at, val_add(a, r.n[ring.dim], val_const(-1)));
     if (val_is(r.n[ring.dim], 1)) return one_row(e, out, d, body, &ring, f, at);
     int var = new_var(w, "turn");
-    struct val turn = val_scale(a, val_var(a, var, ring.all / rows + 1), rows),
-               keep_lo = e->lo[ring.axis], size = e->size[ring.axis];
-    int64_t tile = e->tile[ring.axis];
+    const struct along all = e->at[ring.axis];
+    struct val turn = val_scale(a, val_var(a, var, ring.all / rows + 1), rows);
     struct val before = val_make(a, SX_MAX, val_make(a, SX_SUB, turn, at), val_const(0)),
                end = val_make(a, SX_SUB, val_add(a, turn, val_const(rows)), at),
                from = val_ceil(a, before, ring.coef);
     struct val n =
-        val_make(a, SX_SUB, val_make(a, SX_MIN, size, val_ceil(a, end, ring.coef)), from);
-    e->lo[ring.axis] = val_add(a, keep_lo, from);
-    e->size[ring.axis] = val_make(a, SX_MIN, val_const(size.max), n);
-    e->size[ring.axis].max = size.max;
-    e->tile[ring.axis] = 1;
+        val_make(a, SX_SUB, val_make(a, SX_MIN, all.size, val_ceil(a, end, ring.coef)), from);
+    e->at[ring.axis].lo = val_add(a, all.lo, from);
+    e->at[ring.axis].size = val_make(a, SX_MIN, val_const(all.size.max), n);
+    e->at[ring.axis].size.max = all.size.max;
+    e->at[ring.axis].tile = 1;
     set_back(e, &ring, f, turn);
     struct nodes inner = {0};
     bool ok = body(e, &inner, d);
@@ -214,8 +213,6 @@ bool emit_turns(struct emitter *e, struct nodes *out, int d, body_fn body) {
                         val_add(a, val_div(a, last, rows), val_const(1)), 1, LOOP_SEQUENTIAL, -1,
                         &inner));
     f->held->slot.back = val_const(0);
-    e->lo[ring.axis] = keep_lo;
-    e->size[ring.axis] = size;
-    e->tile[ring.axis] = tile;
+    e->at[ring.axis] = all;
     return ok;
 }

@@ -17,11 +17,11 @@ static bool prime_nest(struct work *w, const struct moves *moves, int nest, int6
     *e = (struct emitter){.w = w, .moves = moves, .nest = n, .t = &w->task[n->core]};
     int64_t extent = part_open(w, n);
     for (int a = 0; a < w->p->naxes; a++) {
-        e->lo[a] = val_const(0);
-        e->size[a] = val_const(w->p->axis[a].extent);
+        e->at[a].lo = val_const(0);
+        e->at[a].size = val_const(w->p->axis[a].extent);
     }
     part_close(w, n, extent);
-    if (n->part_n) e->lo[n->part_axis] = val_const(n->part_lo);
+    if (n->part_n) e->at[n->part_axis].lo = val_const(n->part_lo);
     stay[nest] = arena_array(w->arena, MAX_OPERANDS, sizeof *stay[nest]);
     for (int i = 0; i < e->t->nops; i++) {
         const struct opnd *o = &e->t->op[i];

@@ -58,10 +58,10 @@ static struct val other_block(struct emitter *e, int d, bool last) {
     struct val any = val_const(0);
     for (int x = 0; x < w->p->naxes; x++) {
         if (!(e->t->reductions >> x & 1) || plan_tiles(w, p, x, d) <= 1) continue;
-        struct val end = val_add(a, e->lo[x], e->size[x]);
+        struct val end = val_add(a, e->at[x].lo, e->at[x].size);
         any = val_make(a, SX_OR, any,
                        last ? val_make(a, SX_LT, end, val_const(w->p->axis[x].extent))
-                            : val_make(a, SX_NE, e->lo[x], val_const(0)));
+                            : val_make(a, SX_NE, e->at[x].lo, val_const(0)));
     }
     return any;
 }

@@ -80,6 +80,15 @@ static bool meet_there(const struct stay *c, const struct use *a, const struct u
     return x->memory == y->memory && s.at < t.end && t.at < s.end;
 }
 
+/* Whoever waits for b has waited for a: queues keep their order, from step to step too. */
+static bool covers(const struct dependence *b, const struct dependence *a, int nodes) {
+    bool covered = false;
+    for (int k = -nodes; k <= nodes; k += nodes)
+        covered |= b->from + k >= a->from &&
+                   b->to + (b->next ? nodes : 0) + k <= a->to + (a->next ? nodes : 0);
+    return covered && a->edge.from == b->edge.from && a->edge.to == b->edge.to;
+}
+
 /* False: no token says it, or one would be needed inside of a loop. */
 static bool add_dependence(struct overlap *o, const struct use *a, const struct use *b) {
     struct work *w = o->stay->w;
@@ -91,19 +100,10 @@ static bool add_dependence(struct overlap *o, const struct use *a, const struct 
         !machine_signals_alone(w->m, b->queue, x.edge.sync, true))
         return false;
     for (int i = 0; i < o->n; i++)
-        if (o->dep[i].from == x.from && o->dep[i].to == x.to) return true;
+        if (covers(&o->dep[i], &x, o->stay->body.n)) return true;
     GROW(w->arena, o->dep, o->n, o->cap);
     o->dep[o->n++] = x;
     return true;
-}
-
-/* Whoever waits for b has waited for a: queues keep their order, from step to step too. */
-static bool covers(const struct dependence *b, const struct dependence *a, int nodes) {
-    bool covered = false;
-    for (int k = -nodes; k <= nodes; k += nodes)
-        covered |= b->from + k >= a->from &&
-                   b->to + (b->next ? nodes : 0) + k <= a->to + (a->next ? nodes : 0);
-    return covered && a->edge.from == b->edge.from && a->edge.to == b->edge.to;
 }
 
 static bool find_dependences(struct overlap *o) {

@@ -5,6 +5,7 @@
 #include "scheduler/plan/layouts.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/moves.h"
+#include "scheduler/plan/nest.h"
 #include "machines/needle.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
@@ -66,14 +67,11 @@ static const char *repair_write(struct work *w, int task, int i, const char *why
     return NULL;
 }
 
+/* What sets the sums starts their nest, or they come from home. */
 static bool filled_from_home(const struct work *w, const struct task *t, const struct opnd *o) {
     if (!o->accumulates || t->init >= 0 || attached_at(o, FILLS)) return false;
-    int b = w->p->stmt[t->stmt].dst.buffer;
-    for (int s = 0; s < w->p->nstmts; s++)
-        if (w->task_of[s] >= 0 && s != t->stmt && w->p->stmt[s].dst.buffer == b &&
-            w->p->stmt[s].combine == COMBINE_SET)
-            return false;
-    return true;
+    int set = order_starter(w, t->stmt);
+    return set < 0 || !nest_starts(w, w->task_of[set], w->task_of[t->stmt]);
 }
 
 /* Does the needle repeat this operand along one of its axes, or along an axis that nothing walks?

@@ -100,6 +100,9 @@ bool needs_home(const struct work *, const struct nest *,
                 int buffer); /* somebody outside the nest reads it */
 int64_t task_grain(const struct task *, int axis, bool *fixed); /* that its needle takes at once */
 int64_t nest_grain(const struct nest *, int axis); /* of the chain along a program axis; 0: no chain */
+/* Does the task `init` start the sums of `core` in its nest, where it stands just before it? It writes
+ * the same tiles then. */
+bool nest_starts(const struct work *, int init, int core);
 /* Of the core's operand: does it begin with what is at home, that is what it reads, or sums that nothing here starts? */
 bool nest_begins_at_home(const struct work *, const struct nest *, const struct opnd *);
 int64_t nest_room(const struct work *, const struct nest *, int memory); /* bytes that it may use */

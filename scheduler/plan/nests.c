@@ -333,9 +333,7 @@ static int next_task(const struct work *w, int at, int *where) {
     return -1;
 }
 
-/* The statement that starts the core's result, when it stands just before it and writes the same
- * tiles. */
-static bool starts(const struct work *w, int init, int core) {
+bool nest_starts(const struct work *w, int init, int core) {
     if (init < 0 || core < 0) return false;
     const struct task *a = &w->task[init], *b = &w->task[core];
     if (a->reductions || !b->reductions || b->init >= 0 || b->needle->in->completes >= 0 ||
@@ -415,7 +413,7 @@ bool nests_make(struct work *w, const struct moves *moves) {
                            .given = -1,
                            .next_part = -1};
         int next = next_task(w, i, &at);
-        if (starts(w, k, next) && adopt_init(w, k, next)) {
+        if (nest_starts(w, k, next) && adopt_init(w, k, next)) {
             n->init = k;
             k = next;
             i = at;

@@ -34,6 +34,19 @@ static int next_use(const struct work *w, int s) {
     return -1;
 }
 
+int order_starter(const struct work *w, int core) {
+    int n, at = 0, to = 0, s = -1;
+    const int *use = buffer_uses(w, w->p->stmt[core].dst.buffer, &n);
+    for (int i = 1; i < n; i++)
+        if (use[i] == core) s = use[i - 1];
+    if (s < 0 || w->task_of[s] < 0 || w->p->stmt[s].combine != COMBINE_SET ||
+        w->p->stmt[s].dst.buffer != w->p->stmt[core].dst.buffer)
+        return -1;
+    while (w->order[at] != s) at++;
+    while (w->order[to] != core) to++;
+    return may_wait(w, at, to) ? s : -1;
+}
+
 void order_starts(struct work *w) {
     for (int i = w->norder - 2; i >= 0; i--) {
         int s = w->order[i], core, to = i + 1;

@@ -62,6 +62,7 @@ const char *unique_name(struct work *, const char *base, const char *suffix);
 /* order.c */
 void rewrite_order(struct work *, int stmt,
                    int after);     /* after: a statement; -1: first; -2: last */
+int order_starter(const struct work *, int core); /* what order_starts would leave before it; -1 */
 void order_starts(struct work *);  /* what sets sums at first stands right before what adds to them */
 void rewrite_items(struct work *); /* program.item from w->order */
 

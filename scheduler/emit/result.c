@@ -232,17 +232,17 @@ static const struct held *turning(const struct emitter *e, const struct edge *ba
 }
 
 /* Many in a loop. */
-static void add_credits(struct emitter *e, struct nodes *out, int queue, bool push, int sync,
+static void add_credits(struct emitter *e, struct nodes *out, const struct edge *back, bool give,
                         int n) {
     struct nodes body = {0};
     if (n > 4) {
-        add_sync(e->w, &body, queue, push, sync);
+        (give ? edge_give : edge_take)(e->w, &body, back, (struct signal){0});
         nodes_add(e->w, out,
                   loop_node(e->w, new_var(e->w, "t"), val_const(0), val_const(n), 1,
                             LOOP_SEQUENTIAL, -1, &body));
         return;
     }
-    for (int i = 0; i < n; i++) add_sync(e->w, out, queue, push, sync);
+    for (int i = 0; i < n; i++) (give ? edge_give : edge_take)(e->w, out, back, (struct signal){0});
 }
 
 void nest_credits(struct emitter *e, struct nodes *out, bool give) {
@@ -259,8 +259,6 @@ void nest_credits(struct emitter *e, struct nodes *out, bool give) {
         else
             edge_take(e->w, out, &back, (struct signal){.channel = c});
     }
-    if (!turns && credits)
-        add_credits(e, out, give ? e->store : (e->load_ahead ? e->load : e->chain), give, back.sync,
-                    credits);
+    if (!turns && credits) add_credits(e, out, &back, give, credits);
     if (!give) ways_credits(e, out, false);
 }

@@ -1,4 +1,4 @@
-#include "scheduler/clock/clock_int.h"
+#include "scheduler/clock/period_int.h"
 #include "ir/memory.h"
 
 #include <stdlib.h>
@@ -147,6 +147,7 @@ static void start_run(struct engine *e) {
 
 static bool run_sections(struct engine *e) {
     const struct schedule *s = e->schedule;
+    touches_open(e);
     if (e->executor && !e->executor->begin(e)) return false;
     e->counting = e->options->with_prepare_cost;
     if ((e->counting || e->executor) && !walk_section(e, &s->prepare)) return false;

@@ -88,7 +88,7 @@ struct entries_key { /* of a loop, and what its entries depend on */
 struct use {
     int memory;
     int64_t address, bytes;
-    bool reads, writes;
+    bool reads, writes, unread; /* unread: nobody reads what it writes there (touch.c) */
 };
 
 /* One operand of a shape: which elements from the operand's address on it covers. */
@@ -228,6 +228,7 @@ struct engine {
     bool skipped;    /* states are not those of the program any more */
     int followed;    /* loops that are being followed now */
     struct touches touches;
+    bool *unread; /* [nplaces], of touch.c; NULL */
     int64_t written, saved; /* numbers of all snapshots; steps that they have spared, about */
     struct moving *steady_var; /* [schedule.nvars], of steady.c */
     bool *steady_inside;

@@ -16,7 +16,10 @@ static bool home_use(const struct engine *e, const struct executed *x, const str
     const struct place *home = &e->schedule->place[place];
     const struct buffer *b = &p->buffer[a->buffer];
     int64_t size = (int64_t)type_size(b->type), stride = size, lo = 0, hi = 0;
-    *out = (struct use){.memory = home->memory, .address = home->address, .bytes = home->bytes};
+    *out = (struct use){.memory = home->memory,
+                        .address = home->address,
+                        .bytes = home->bytes,
+                        .unread = e->unread && e->unread[place]};
     if (home->layout) return true;
     for (int d = b->ndims - 1; d >= 0; d--) {
         int64_t first = access_coef(p, a, d, p->naxes), last = first;
@@ -68,7 +71,8 @@ static int uses_of(struct engine *e, const struct executed *x, struct use *use) 
                                 .address = x->address[o] + lo + s->reach[o].lo * size,
                                 .bytes = (s->reach[o].hi - s->reach[o].lo + 1) * size + hi - lo,
                                 .reads = in->operand[o].role != ROLE_OUT && !overwrites,
-                                .writes = in->operand[o].role != ROLE_IN};
+                                .writes = in->operand[o].role != ROLE_IN,
+                                .unread = e->unread && e->unread[i->arg[o].place]};
     }
     n += need_uses(e, x, use + n);
     return n + remains_uses(e, i, use + n);
@@ -165,7 +169,8 @@ void order_ran(struct engine *e, const struct executed *x, double end, double vi
         if (!image) continue;
         range_of(image, &use[k], &first, &last);
         touch_ran(e, x, &use[k], k, end, visible);
-        if (use[k].writes) marks_put(&image->marks, first, last, &written);
+        if (use[k].writes && !use[k].unread)
+            marks_put(&image->marks, first, last, &written);
         if (use[k].reads) marks_put(&image->marks, first, last, &read);
     }
 }

@@ -48,6 +48,7 @@ void counts_add(struct engine *, const double *before, const double *now);
 bool queue_tracked(const struct engine *, int queue); /* times depend on where operands lie */
 bool image_small(const struct image *);               /* is part of snapshots piece by piece */
 double earliest_start(const struct engine *);         /* of whatever enters or waits */
+void touches_open(struct engine *);
 void touch_entered(struct engine *, const struct executed *, const struct use *, int k);
 void touch_ran(struct engine *, const struct executed *, const struct use *, int k, double end, double visible);
 bool touch_hot(const struct engine *, const struct touch *, double earliest);

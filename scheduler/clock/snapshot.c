@@ -396,16 +396,19 @@ bool snapshot_writes_alike(const struct engine *e, const struct snapshot *a,
     return touches_alike(all + a->touches, all + b->touches, n);
 }
 
-/* Out-of-order queues alone: each write of the last period, so many times more. */
+/* Out-of-order queues alone: each write of the last period, so many times more. Those that are
+ * visible before anything can start hold up nobody, and are left out. */
 static void write_again(struct engine *e, const struct snapshot *before, const struct snapshot *now,
                         int64_t periods) {
     size_t n = now->touches - before->touches;
+    double earliest = earliest_start(e);
     for (int64_t k = 1; k <= periods; k++)
         for (size_t i = 0; i < n; i++) {
             struct touch last = e->touches.at[before->touches + i];
             const struct touch *first = &e->touches.at[before->touches - n + i];
-            touch_again(e, &last, k * (last.address - first->address),
-                        (double)k * (last.visible - first->visible));
+            double later = (double)k * (last.visible - first->visible);
+            if (last.visible + later <= earliest) continue;
+            touch_again(e, &last, k * (last.address - first->address), later);
         }
 }
 

@@ -31,6 +31,57 @@ bool touch_hot(const struct engine *e, const struct touch *t, double earliest) {
     return fmax(t->visible, t->end) > earliest;
 }
 
+/* ---- what nobody reads ---- */
+
+static void note_read(const struct schedule *s, int buffer, bool *read) {
+    int place = schedule_home(s, buffer);
+    if (place >= 0) read[place] = true;
+}
+
+static void note_reads(const struct schedule *s, const struct node *node, int n, bool *read) {
+    for (int k = 0; k < n; k++) {
+        const struct node *x = &node[k];
+        if (x->kind == NODE_LOOP) {
+            if (x->loop->table > 0) read[x->loop->table - 1] = true;
+            note_reads(s, x->loop->body, x->loop->nbody, read);
+        } else if (x->kind == NODE_ISSUE) {
+            const struct instr *in = &s->machine->instr[x->issue->instr];
+            for (int o = 0; o < in->noperands; o++)
+                if (x->issue->arg[o].place >= 0 && in->operand[o].role != ROLE_OUT)
+                    read[x->issue->arg[o].place] = true;
+        } else if (x->kind == NODE_FALLBACK) {
+            const struct stmt *st = &s->program->stmt[x->fallback->stmt];
+            for (int r = 0; r < st->nreads; r++) note_read(s, st->read[r].buffer, read);
+        }
+    }
+}
+
+/* Some piece of a memory is part of both places. */
+static bool share_pieces(const struct engine *e, const struct place *a, const struct place *b) {
+    int64_t piece = e->image[a->memory][0].piece;
+    return a->memory == b->memory &&
+           a->address / piece <= (b->address + b->bytes * b->slots - 1) / piece &&
+           b->address / piece <= (a->address + a->bytes * a->slots - 1) / piece;
+}
+
+/* Out-of-order queues wait for what they read alone: when the others' results arrive holds up
+ * nobody. */
+void touches_open(struct engine *e) {
+    const struct schedule *s = e->schedule;
+    if (!e->tracks || e->exact) return;
+    bool *read = arena_array(&e->arena, (size_t)s->nplaces + 1, sizeof *read);
+    note_reads(s, s->prepare.node, s->prepare.nnodes, read);
+    note_reads(s, s->run.node, s->run.nnodes, read);
+    e->unread = arena_array(&e->arena, (size_t)s->nplaces + 1, sizeof *e->unread);
+    for (int p = 0; p < s->nplaces; p++) {
+        e->unread[p] = !read[p];
+        for (int q = 0; q < s->nplaces && e->unread[p]; q++)
+            e->unread[p] = !read[q] || !share_pieces(e, &s->place[p], &s->place[q]);
+    }
+}
+
+/* ---- touches ---- */
+
 /* Those that can delay nothing go. */
 static void forget_cold(struct engine *e) {
     struct touches *all = &e->touches;
@@ -85,7 +136,7 @@ void touch_entered(struct engine *e, const struct executed *x, const struct use 
 void touch_ran(struct engine *e, const struct executed *x, const struct use *u, int k, double end,
                double visible) {
     struct image *image = image_of(e, u->memory);
-    if (!image || image_small(image) || (!e->exact && !u->writes)) return;
+    if (!image || image_small(image) || (!e->exact && (!u->writes || u->unread))) return;
     struct touch t = {.image = image,
                       .node = x->node,
                       .address = u->address,

@@ -169,8 +169,7 @@ void order_ran(struct engine *e, const struct executed *x, double end, double vi
         if (!image) continue;
         range_of(image, &use[k], &first, &last);
         touch_ran(e, x, &use[k], k, end, visible);
-        if (use[k].writes && !use[k].unread)
-            marks_put(&image->marks, first, last, &written);
+        if (use[k].writes && !use[k].unread) marks_put(&image->marks, first, last, &written);
         if (use[k].reads) marks_put(&image->marks, first, last, &read);
     }
 }

@@ -247,8 +247,8 @@ static void put_pages(struct engine *e, struct tape *t, struct image *image, dou
         int64_t n = all - first < MARKS_PAGE ? all - first : MARKS_PAGE;
         if (!page) t->into->idle += n * piece_words(e);
         for (int64_t k = 0; page && k < n; k++)
-            put_granule(e, t, first + k, &page->granule[k],
-                        &page->read[k * e->machine->nqueues], earliest);
+            put_granule(e, t, first + k, &page->granule[k], &page->read[k * e->machine->nqueues],
+                        earliest);
     }
 }
 

@@ -221,8 +221,9 @@ static bool price_way(struct pricing *c, const struct task *t, int i) {
 /* Static memories are registers: what the chain needs may lie over the inputs, which are dead by
  * then. In *result all that is used. */
 static bool fits_memories(struct pricing *c, int64_t *result, const int64_t *input) {
-    int64_t chain[MAX_MEMORIES] = {0}, core[MAX_MEMORIES];
+    int64_t chain[MAX_MEMORIES], core[MAX_MEMORIES];
     struct work *w = c->w;
+    memset(chain, 0, sizeof *chain * (size_t)w->m->nmemories);
     for (int i = 0; i < c->nest->nchain; i++) {
         const struct task *t = &w->task[c->nest->chain[i].task];
         for (int k = 0; k < t->nops; k++) {
@@ -348,7 +349,9 @@ static bool is_loaded(const struct pricing *c, const struct task *t, int i) {
 
 static bool price_holds(struct pricing *c, const struct task *t) {
     struct work *w = c->w;
-    int64_t result[MAX_MEMORIES] = {0}, input[MAX_MEMORIES] = {0}, bytes[MAX_OPERANDS] = {0};
+    int64_t result[MAX_MEMORIES], input[MAX_MEMORIES], bytes[MAX_OPERANDS] = {0};
+    memset(result, 0, sizeof *result * (size_t)w->m->nmemories);
+    memset(input, 0, sizeof *input * (size_t)w->m->nmemories);
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (!is_local(o)) continue;
@@ -482,7 +485,9 @@ static double after_lead(const struct pricing *c) {
 static double least_cycles(const struct pricing *c, const struct task *t) {
     struct pricing least;
     const char *bound;
-    memcpy(&least, c, offsetof(struct pricing, fill));
+    memcpy(&least, c, offsetof(struct pricing, queue));
+    memcpy(least.queue, c->queue, sizeof *c->queue * (size_t)c->w->m->nqueues);
+    memcpy(least.bus, c->bus, sizeof *c->bus * (size_t)c->w->m->nbuses);
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         const struct hold *h = &c->plan->hold[i];
@@ -517,10 +522,11 @@ static double shared_cycles(const struct work *w, const struct task *t, const st
 static const struct refills *price_reads(struct pricing *c, const struct task *t,
                                          const struct share *share) {
     double before[MAX_QUEUES];
-    memcpy(before, c->queue, sizeof before);
+    size_t queues = sizeof *before * (size_t)c->w->m->nqueues;
+    memcpy(before, c->queue, queues);
     direct_charge(c->w, c->moves, c->plan, t, c->queue);
     const struct refills *r = caches_charge(c->w, c->moves, c->plan, t, share, c->queue);
-    if (!price_counts(c->w, PRICE_READS)) memcpy(c->queue, before, sizeof before);
+    if (!price_counts(c->w, PRICE_READS)) memcpy(c->queue, before, queues);
     price_add(c, PRICE_READS, c->queue[t->needle->in->queue] - before[t->needle->in->queue]);
     return r;
 }

@@ -30,7 +30,6 @@ struct pricing {
     const struct moves *moves;
     const struct nest *nest;
     struct plan *plan;
-    double queue[MAX_QUEUES], bus[MAX_BUSES];
     struct stream drain; /* of the core's result, home; trips 0: none */
     struct stream leaves; /* the same out of its own memory */
     double way; /* what all results take at least, for the slots on their way */
@@ -38,12 +37,16 @@ struct pricing {
     double spared; /* by the core's instructions, if each took the operand that remains (leaf_cycles) */
     double bubble, tail; /* of the instructions' queue: it waits; after its last instruction */
     int nfills;
-    struct stream fill[MAX_OPERANDS * (MAX_VIA + 1)]; /* the last one: pricing_begin leaves it */
+    double queue[MAX_QUEUES], bus[MAX_BUSES]; /* of those that the machine has */
+    struct stream fill[MAX_OPERANDS * (MAX_VIA + 1)];
 };
-/* A hundred thousand times in a search: what counts fills is cleared, they are not. */
+/* A hundred thousand times in a search: what counts fills is cleared, they are not, nor queues and
+ * buses that the machine does not have. */
 static inline void pricing_begin(struct pricing *c, struct work *w, const struct moves *moves,
                                  const struct nest *n, struct plan *p) {
-    memset(c, 0, offsetof(struct pricing, fill));
+    memset(c, 0, offsetof(struct pricing, queue));
+    memset(c->queue, 0, sizeof *c->queue * (size_t)w->m->nqueues);
+    memset(c->bus, 0, sizeof *c->bus * (size_t)w->m->nbuses);
     c->w = w;
     c->moves = moves;
     c->nest = n;

@@ -1,5 +1,9 @@
 #include "sim/sim_int.h"
 
+#include "ir/memory.h"
+
+#include <stdlib.h>
+
 bool sim_run(const struct schedule *s, void *const *data, const struct sim_options *o,
              struct sim_result *r, struct diags *d) {
     struct clock_options options = {.walk = o->walk,
@@ -13,7 +17,10 @@ bool sim_run(const struct schedule *s, void *const *data, const struct sim_optio
                                     .latency_high = o->latency_high,
                                     .latency_seed = o->latency_seed,
                                     .with_prepare_cost = o->with_prepare_cost};
-    struct simulation sim = {.data = data, .device = o->device};
+    int nbuffers = s->program->nbuffers;
+    struct simulation sim = {.data = data,
+                             .device = o->device,
+                             .row_major = memory_array((size_t)nbuffers + 1, sizeof(void *))};
     struct executor executor = {.begin = images_load,
                                 .end = images_store,
                                 .execute = values_execute,
@@ -24,5 +31,8 @@ bool sim_run(const struct schedule *s, void *const *data, const struct sim_optio
         executor.step = device_step;
         executor.run = device_run;
     }
-    return clock_run(s, &options, o->no_values ? NULL : &executor, r, d);
+    bool ok = clock_run(s, &options, o->no_values ? NULL : &executor, r, d);
+    for (int b = 0; b < nbuffers; b++) memory_give(sim.row_major[b]);
+    free(sim.row_major);
+    return ok;
 }

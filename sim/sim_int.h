@@ -9,15 +9,17 @@
 struct simulation {
     void *const *data;
     const struct sim_device *device;
-    bool waiting; /* steps that the device was given, but has not run */
+    void **row_major; /* of each buffer: its elements for fallbacks, made at the first use */
+    bool waiting;     /* steps that the device was given, but has not run */
 };
 
 /* home.c */
-bool images_load(struct engine *); /* arguments in */
+bool images_load(struct engine *);  /* arguments in */
 bool images_store(struct engine *); /* out and inout back */
 /* Elements whose indices lie in [lo, hi), to or from their places in the row-major array. */
 bool home_gather(struct engine *, int buffer, const int64_t *lo, const int64_t *hi, uint8_t *to);
-bool home_scatter(struct engine *, int buffer, const int64_t *lo, const int64_t *hi, const uint8_t *from);
+bool home_scatter(struct engine *, int buffer, const int64_t *lo, const int64_t *hi,
+                  const uint8_t *from);
 bool home_zero(struct engine *, int place);
 
 /* operand.c */

@@ -180,9 +180,9 @@ static bool gather_all(struct engine *e, const struct stmt *s, const struct exec
         const struct access *acc = r < 0 ? &s->dst : &s->read[r];
         int b = acc->buffer;
         if (!data[b])
-            data[b] = memory_array((size_t)p->buffer[b].elements + 1, type_size(p->buffer[b].type));
+            data[b] = memory_take((size_t)p->buffer[b].elements + 1, type_size(p->buffer[b].type));
         reached(p, s, acc, x, lo, hi);
-        if (!data[b] || !home_gather(e, b, lo, hi, data[b])) return false;
+        if (!home_gather(e, b, lo, hi, data[b])) return false;
     }
     return true;
 }
@@ -197,7 +197,7 @@ static bool fallback_execute(struct engine *e, const struct executed *x) {
         if (x->hi[a] <= x->lo[a]) return true;
         whole = whole && x->lo[a] == 0 && x->hi[a] == p->axis[a].extent;
     }
-    void **data = memory_array((size_t)p->nbuffers + 1, sizeof *data);
+    void **data = ((struct simulation *)e->executor->user)->row_major;
     int64_t lo[MAX_DIMS], hi[MAX_DIMS];
     bool ok = gather_all(e, s, x, data);
     if (ok) {
@@ -207,8 +207,6 @@ static bool fallback_execute(struct engine *e, const struct executed *x) {
         ok = home_scatter(e, s->dst.buffer, lo, hi, data[s->dst.buffer]);
         if (q) program_free(q);
     }
-    for (int b = 0; b < p->nbuffers; b++) free(data[b]);
-    free(data);
     return ok;
 }
 

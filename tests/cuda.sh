@@ -5,10 +5,12 @@ set -u
 PATH=$1:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export ISAMAP_MACHINE_PATH=machines ISAMAP_EMULATE=$PWD/tests/cuda
+export ISAMAP_MACHINE_PATH=machines
 passed=0 failed=0
 good() { passed=$((passed + 1)); }
 bad() { echo "$*"; failed=$((failed + 1)); }
+. tests/cuda/emulator.sh
+. tests/sample.sh
 # what a simulation says, without the time that launches take
 cycles_of() { awk '/^cycles / { n = $2 + 0 } /^launches / { n -= $3 } END { print n }'; }
 
@@ -158,7 +160,7 @@ message=$(LD_LIBRARY_PATH=$work isamap compile examples/f32/gmm.isam -m gpu-sm80
 case $message in *"NVRTC has no 'nvrtcCreateProgram'"*) good ;; *) bad "wrong message: $message" ;; esac
 
 if command -v c++ >/dev/null; then
-  cc -O1 -shared -fPIC tests/cuda/driver.c -o "$work/libcuda.so.1" && cc -O1 -shared -fPIC tests/cuda/nvrtc.c -o "$work/libnvrtc.so" || bad "the emulated device does not build"
+  emulator "$work" || bad "the emulated device does not build"
   # a column says what part of the products must be on which instruction
   while read -r machine program instruction sizes; do
     # shellcheck disable=SC2086
@@ -166,7 +168,7 @@ if command -v c++ >/dev/null; then
     case $out in *"verified    yes"*) ;; *) bad "$program: $out" && continue ;; esac
     case $out in *", 1 ms of it on the device, predicted"*) ;; *) bad "$program: no time of the device: $out" && continue ;; esac
     case $out in *"$instruction"*) good ;; *) bad "$program: not '$instruction': $out" ;; esac
-  done <<'LIST'
+  done < <(sampled <<'LIST'
 gpu-sm80 examples/f32/gmm.isam fma.16x32 -D M=48 -D N=64 -D K=20
 gpu-sm80 examples/bf16/gmm.isam block.64x64.rows.bf16 -D M=17 -D N=9 -D K=20
 gpu-sm80 examples/bf16/gmm.isam block. -D M=256 -D N=128 -D K=320
@@ -182,13 +184,14 @@ gpu-sm80 examples/f32/layernorm.isam fallback -D M=5 -D N=40
 gpu-sm80 examples/digits/digits-int8.onnx m16n8k32.i8 -D N=8
 gpu-sm80 examples/f32/gru.isam fallback -D H=16 --size T=3
 LIST
+  )
   # tails: kernels of their own, in which roles and tokens begin anew
   while read -r machine type instruction sizes; do
     printf '# decisions: QUESTION "SUBJECT" "ANSWER"\ncover "stmt 1 C" "%s"\n' "$instruction" >"$work/decisions"
     # shellcheck disable=SC2086
     out=$(LD_LIBRARY_PATH=$work timeout 60 isamap run "examples/$type/gmm.isam" -m "$machine" --verify --approach heuristic --decisions "$work/decisions" $sizes 2>&1)
     case $out in *"verified    yes"*"$instruction"*) good ;; *) bad "$machine $type $sizes: $out" ;; esac
-  done <<'LIST'
+  done < <(sampled <<'LIST'
 gpu-sm80 bf16 m16n8k16.bf16 -D M=35 -D N=24 -D K=33
 gpu-sm80 bf16 block.64x64.bf16 -D M=200 -D N=140 -D K=72
 gpu-sm80 i8 block.128x128.i8 -D M=200 -D N=130 -D K=144
@@ -198,6 +201,7 @@ gpu-sm90 f32 lanes.64x128 -D M=132 -D N=260 -D K=72
 gpu-sm90 f32 lanes.128x128 -D M=36 -D N=100 -D K=52
 gpu-sm90 f32 lanes.128x256 -D M=130 -D N=257 -D K=33
 LIST
+  )
 else
   echo "no C++ compiler: values are not compared"
 fi

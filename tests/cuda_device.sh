@@ -4,18 +4,20 @@ set -u
 PATH=$1:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export ISAMAP_MACHINE_PATH=machines ISAMAP_EMULATE=$PWD/tests/cuda
+export ISAMAP_MACHINE_PATH=machines
 passed=0 failed=0
 good() { passed=$((passed + 1)); }
 bad() { echo "$*"; failed=$((failed + 1)); }
+. tests/cuda/emulator.sh
+. tests/sample.sh
 
 command -v c++ >/dev/null || { echo "no C++ compiler: nothing is executed"; exit 0; }
-cc -O1 -shared -fPIC tests/cuda/driver.c -o "$work/libcuda.so.1" && cc -O1 -shared -fPIC tests/cuda/nvrtc.c -o "$work/libnvrtc.so" || bad "the emulated device does not build"
+emulator "$work" || bad "the emulated device does not build"
 while read -r machine program instruction sizes; do
   # shellcheck disable=SC2086
   out=$(LD_LIBRARY_PATH=$work timeout 60 isamap run "$program" -m "$machine" --verify $sizes 2>&1)
   case $out in *"verified    yes"*"$instruction"*) good ;; *) bad "$program: not right on '$instruction': $out" ;; esac
-done <<'LIST'
+done < <(sampled <<'LIST'
 gpu-sm80 tests/data/cuda/residual.isam add.16x32 -D M=37 -D N=45 -D K=9
 gpu-sm80 tests/data/cuda/biased.isam fma.16x32 -D P=5 -D Q=41
 gpu-sm80 tests/data/cuda/twice.isam block.
@@ -31,6 +33,7 @@ gpu-sm80 examples/bf16/gmm.isam block.64x64.rows.bf16 -D M=33 -D N=64 -D K=8192
 gpu-sm90 tests/data/cuda/epilogue.isam add. -D M=40 -D N=64 -D K=8192
 gpu-sm80 examples/operators/c2d.isam m16n8k16.f16 -D N=1 -D C=1024 -D K=64 -D P=3 -D Q=3
 LIST
+)
 # what the planner finds too large for so small a product
 while IFS='|' read -r machine statement instruction; do
   printf '# decisions: QUESTION "SUBJECT" "ANSWER"\ncover "%s" "%s"\n' "$statement" "$instruction" >"$work/decisions"

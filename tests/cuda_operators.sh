@@ -8,10 +8,12 @@ PATH=$1:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # what is written as text and as a cubin is planned once
-export ISAMAP_MACHINE_PATH=machines ISAMAP_EMULATE=$PWD/tests/cuda ISAMAP_CACHE=$work/cache ISAMAP_CACHE_SIZE=100M
+export ISAMAP_MACHINE_PATH=machines ISAMAP_CACHE=$work/cache ISAMAP_CACHE_SIZE=100M
 passed=0 failed=0
 good() { passed=$((passed + 1)); }
 bad() { echo "$*"; failed=$((failed + 1)); }
+. tests/cuda/emulator.sh
+. tests/sample.sh
 . tests/cuda/toolkit.sh
 
 # MACHINE PROGRAM [SIZES]
@@ -49,12 +51,12 @@ fi
 [ -n "$nvdisasm" ] || echo "no nvdisasm: machine code is not read"
 
 if command -v c++ >/dev/null; then
-  cc -O1 -shared -fPIC tests/cuda/driver.c -o "$work/libcuda.so.1" && cc -O1 -shared -fPIC tests/cuda/nvrtc.c -o "$work/libnvrtc.so" || bad "the emulated device does not build"
+  emulator "$work" || bad "the emulated device does not build"
   mkdir "$work/list"
   while read -r machine program sizes; do
     out=$(LD_LIBRARY_PATH=$work timeout 200 isamap run "$program" -m "$machine" --verify $sizes 2>&1)
     case $out in *"verified    yes"*) good ;; *) bad "$machine $program $sizes: $out" ;; esac
-  done < <(scripts/operators --list "$work/list" gpu-sm90:f16,f16,f32 c1d c2d t2d att && echo gpu-sm90 tests/data/cuda/encoder.isam -D T=64 -D D=128 -D F=256)
+  done < <({ scripts/operators --list "$work/list" gpu-sm90:f16,f16,f32 c1d c2d t2d att && echo gpu-sm90 tests/data/cuda/encoder.isam -D T=64 -D D=128 -D F=256; } | sampled)
 else
   echo "no C++ compiler: values are not compared"
 fi

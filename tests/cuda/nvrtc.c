@@ -118,6 +118,9 @@ static int read_code(struct program *x, const char *path) {
     return bad ? 6 : 0;
 }
 
+/* Of the header too, which emulator.sh compiles beforehand. */
+#define FLAGS "-std=c++17 -O0 -w -Wno-psabi -ffp-contract=off -fwrapv -fno-strict-aliasing -fPIC"
+
 int nvrtcCompileProgram(void *p, int n, const char *const *option) {
     struct program *x = p;
     char folder[] = "/tmp/isamap.emulated.XXXXXX", command[2000];
@@ -139,9 +142,7 @@ int nvrtcCompileProgram(void *p, int n, const char *const *option) {
     fprintf(out, "extern \"C\" const char emulated_target[] = \"%s\";\n", x->target);
     fclose(out);
     snprintf(command, sizeof command,
-             "c++ -std=c++17 -O0 -w -Wno-psabi -ffp-contract=off -fwrapv -fno-strict-aliasing "
-             "-shared -fPIC "
-             "-include "
+             "c++ " FLAGS " -shared -include "
              "'%s/emulate.h' '%s/code.cpp' -o '%s/code.so' >&2",
              getenv("ISAMAP_EMULATE"), folder, folder);
     int status = system(command);

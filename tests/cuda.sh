@@ -10,7 +10,7 @@ passed=0 failed=0
 good() { passed=$((passed + 1)); }
 bad() { echo "$*"; failed=$((failed + 1)); }
 . tests/cuda/emulator.sh
-. tests/sample.sh
+. tests/cuda/sample.sh
 # what a simulation says, without the time that launches take
 cycles_of() { awk '/^cycles / { n = $2 + 0 } /^launches / { n -= $3 } END { print n }'; }
 

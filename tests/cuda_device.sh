@@ -9,7 +9,7 @@ passed=0 failed=0
 good() { passed=$((passed + 1)); }
 bad() { echo "$*"; failed=$((failed + 1)); }
 . tests/cuda/emulator.sh
-. tests/sample.sh
+. tests/cuda/sample.sh
 
 command -v c++ >/dev/null || { echo "no C++ compiler: nothing is executed"; exit 0; }
 emulator "$work" || bad "the emulated device does not build"

@@ -13,7 +13,7 @@ passed=0 failed=0
 good() { passed=$((passed + 1)); }
 bad() { echo "$*"; failed=$((failed + 1)); }
 . tests/cuda/emulator.sh
-. tests/sample.sh
+. tests/cuda/sample.sh
 . tests/cuda/toolkit.sh
 
 # MACHINE PROGRAM [SIZES]

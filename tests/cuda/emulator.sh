@@ -1,4 +1,4 @@
-# The emulated device for the tests that execute kernels: sourced. `emulator FOLDER` builds it there, with its header compiled beforehand, so that each kernel takes half of the time.
+# The emulated device for the tests that execute kernels: sourced. `emulator FOLDER` builds it there, with its header compiled beforehand: that alone takes half a second for each program.
 # FOLDER is the LD_LIBRARY_PATH of commands that shall find the device.
 emulator() {
   local flags

@@ -7,39 +7,50 @@ static int64_t values(const struct program *p, int axis) {
     return p->axis[axis].extent - axis_least(&p->axis[axis]);
 }
 
-/* The other axes of the index take each value from 0 to c - 1 once, c being what a step adds. */
-static bool fills_step(struct sym *s, int stmt, int index, int step, int64_t c) {
-    const struct program *p = s->v->p;
-    const struct access *dst = &p->stmt[stmt].dst;
-    int64_t rows = 1, most = 1;
+/* Index e takes each value of a range once as these axes run; n: how many. */
+static bool fills_range(const struct program *p, const struct access *dst, int e, uint64_t axes,
+                        int64_t *n) {
+    int64_t most = 1;
+    bool up = true;
+    *n = 1;
     for (bool found = true; found;) {
         found = false;
         for (int a = 0; a < p->naxes && !found; a++) {
-            found = a != step && s->v->domain[stmt] >> a & 1 && values(p, a) > 1 &&
-                    access_coef(p, dst, index, a) == rows;
-            if (found) rows *= values(p, a);
+            found = axes >> a & 1 && values(p, a) > 1 && access_coef(p, dst, e, a) == *n;
+            if (found) *n *= values(p, a);
         }
     }
     for (int a = 0; a < p->naxes; a++) {
-        int64_t k = access_coef(p, dst, index, a);
-        if (a == step || !(s->v->domain[stmt] >> a & 1)) continue;
-        if (k < 0) return false;
-        most += k * (values(p, a) - 1);
+        int64_t c = access_coef(p, dst, e, a);
+        if (!(axes >> a & 1)) continue;
+        up &= c >= 0;
+        most += c * (values(p, a) - 1);
     }
-    return rows == c && most == c;
+    return up && most == *n;
+}
+
+/* The axes of a step of the recurrence at this level: not those of the recurrences around it. */
+static uint64_t axes_in_step(const struct sym *s, int stmt, int level) {
+    uint64_t axes = s->v->domain[stmt];
+    for (int r = s->v->recurrence_of[stmt]; r >= 0; r = s->v->recurrence[r].parent)
+        if (s->v->recurrence[r].level <= level) axes &= ~(UINT64_C(1) << s->v->recurrence[r].axis);
+    return axes;
 }
 
 /* Of a statement in recurrences the index that moves with the steps of each, each step having rows
- * of its own: then no element is written at two of its steps. */
+ * of its own: then no element is written at two of its steps. One index may move with several: then
+ * a step of the outer one has the rows of all inner steps. */
 static bool find_timed(struct sym *s, int stmt, struct image *x) {
     const struct program *p = s->v->p;
     const struct stmt *t = &p->stmt[stmt];
     for (int r = s->v->recurrence_of[stmt]; r >= 0; r = s->v->recurrence[r].parent) {
         int axis = s->v->recurrence[r].axis, level = s->v->recurrence[r].level;
         for (int e = 0; e < p->buffer[t->dst.buffer].ndims; e++) {
-            int64_t c = access_coef(p, &t->dst, e, axis);
+            int64_t c = access_coef(p, &t->dst, e, axis), rows;
             if (c == 0) continue;
-            if (x->timed[level] >= 0 || !fills_step(s, stmt, e, axis, c)) return false;
+            uint64_t axes = axes_in_step(s, stmt, level);
+            if (x->timed[level] >= 0 || !fills_range(p, &t->dst, e, axes, &rows) || rows != c)
+                return false;
             x->timed[level] = e;
             x->rows[level] = c;
         }
@@ -72,28 +83,6 @@ static uint64_t moving(const struct program *p, const struct access *dst, int e,
         if (axes >> a & 1 && values(p, a) > 1 && access_coef(p, dst, e, a))
             found |= UINT64_C(1) << a;
     return found;
-}
-
-/* Index e takes each value of a range once as these axes run; n: how many. */
-static bool fills_range(const struct program *p, const struct access *dst, int e, uint64_t axes,
-                        int64_t *n) {
-    int64_t most = 1;
-    bool up = true;
-    *n = 1;
-    for (bool found = true; found;) {
-        found = false;
-        for (int a = 0; a < p->naxes && !found; a++) {
-            found = axes >> a & 1 && values(p, a) > 1 && access_coef(p, dst, e, a) == *n;
-            if (found) *n *= values(p, a);
-        }
-    }
-    for (int a = 0; a < p->naxes; a++) {
-        int64_t c = access_coef(p, dst, e, a);
-        if (!(axes >> a & 1)) continue;
-        up &= c >= 0;
-        most += c * (values(p, a) - 1);
-    }
-    return up && most == *n;
 }
 
 static void find_box(struct sym *s, int stmt, struct image *x) {

@@ -130,16 +130,20 @@ static enum found when_written(struct sym *s, const struct region *need, int r, 
         const struct image *y = sym_image(s, v->order[l->at[k]]);
         if (!x) x = y;
         int e = x->timed[level];
-        if (y->timed[level] != e ||
-            (e >= 0 && (y->lo[e] != x->lo[e] || y->rows[level] != x->rows[level])))
-            return fails(s, "a recurrence writes '%s' in several ways", need->buffer);
+        bool same = y->timed[level] == e && (e < 0 || y->lo[e] == x->lo[e]);
+        for (int m = 0; m <= level && same && e >= 0; m++)
+            same = (y->timed[m] == e) == (x->timed[m] == e) &&
+                   (x->timed[m] != e || y->rows[m] == x->rows[m]);
+        if (!same) return fails(s, "a recurrence writes '%s' in several ways", need->buffer);
     }
     *when = x ? ALL : NONE;
     if (!x || x->timed[level] < 0) return HERE;
     int e = x->timed[level];
     struct lin begin = lin_of(x->lo[e]), from = need->o[e], to = from;
-    if (!lin_add(&begin, &s->time[level], x->rows[level]) || !lin_add(&to, &need->n[e], 1))
-        return fails(s, "an index of '%s' is out of range", need->buffer);
+    bool fits = lin_add(&to, &need->n[e], 1);
+    for (int k = 0; k <= level; k++)
+        fits &= x->timed[k] != e || lin_add(&begin, &s->time[k], x->rows[k]);
+    if (!fits) return fails(s, "an index of '%s' is out of range", need->buffer);
     struct lin end = begin;
     end.c += x->rows[level];
     bool low = lin_le(s, &to, &begin) == YES, high = lin_le(s, &end, &from) == YES,

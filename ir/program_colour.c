@@ -1,5 +1,6 @@
 #include "ir/canonical_int.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROUNDS = 12 };
@@ -139,6 +140,22 @@ static void first_colours(struct painter *w) {
     }
 }
 
+static int compare_colours(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int distinct(const uint64_t *colour, int n, struct arena *scratch) {
+    uint64_t *all = arena_array(scratch, (size_t)n + 1, sizeof *all);
+    int found = 0;
+    memcpy(all, colour, (size_t)n * sizeof *all);
+    qsort(all, (size_t)n, sizeof *all, compare_colours);
+    for (int k = 0; k < n; k++) found += k == 0 || all[k] != all[k - 1];
+    return found;
+}
+
+/* A colour is mixed into the one that follows it, so a round only divides classes: where none was
+ * divided, none will be. */
 struct colours program_colours(const struct program *p, struct arena *a) {
     struct painter w = {.p = p};
     w.now.axis = arena_array(a, (size_t)p->naxes + 1, sizeof(uint64_t));
@@ -147,8 +164,9 @@ struct colours program_colours(const struct program *p, struct arena *a) {
     for (int s = 0; s < p->nstmts; s++)
         w.now.op[s] = arena_array(a, (size_t)p->stmt[s].nops, sizeof(uint64_t));
     first_colours(&w);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0, classes = 0, before = -1; round < ROUNDS && classes != before; round++) {
         struct arena scratch;
+        before = classes;
         arena_init(&scratch);
         w.next_axis = arena_array(&scratch, (size_t)p->naxes + 1, sizeof(uint64_t));
         w.next_buffer = arena_array(&scratch, (size_t)p->nbuffers + 1, sizeof(uint64_t));
@@ -157,6 +175,8 @@ struct colours program_colours(const struct program *p, struct arena *a) {
             w.now.axis[k] = colour_mix(w.now.axis[k], w.next_axis[k]);
         for (int k = 0; k < p->nbuffers; k++)
             w.now.buffer[k] = colour_mix(w.now.buffer[k], w.next_buffer[k]);
+        classes = distinct(w.now.axis, p->naxes, &scratch) +
+                  distinct(w.now.buffer, p->nbuffers, &scratch);
         arena_free(&scratch);
     }
     return w.now;

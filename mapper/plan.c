@@ -19,6 +19,7 @@ enum {
     MAX_STATES = 48,
     MAX_EXPANDED = 1024,
     MAX_TRIED = 24,
+    BUCKETS = 256,
     INSIDE = -3
 };
 
@@ -32,6 +33,7 @@ struct step_state {
     uint64_t key;
     double cost, togo;
     int chosen[WINDOW]; /* of the statements before: index into cover.mapping, FALLBACK, INSIDE */
+    int next;           /* state of the same bucket; -1: the last */
 };
 
 struct transition {
@@ -42,6 +44,8 @@ struct transition {
 struct step { /* before statement order[k] is decided */
     struct step_state *state;
     int nstates, cap;
+    int bucket[BUCKETS];    /* by key: its first state; -1: empty */
+    int dearest;            /* state; -1: not known */
     struct transition *way; /* from here to the states of the next step */
     int nways, wcap;
     double floor; /* the statements from here on cost no less, whatever their neighbours do */
@@ -186,16 +190,30 @@ static uint64_t key_of(const struct covering *c, struct plan *p, int k, const in
 }
 
 static int state_at(const struct step *s, uint64_t key) {
-    for (int i = 0; i < s->nstates; i++)
-        if (s->state[i].key == key) return i;
-    return -1;
+    int i = s->bucket[key % BUCKETS];
+    while (i >= 0 && s->state[i].key != key) i = s->state[i].next;
+    return i;
 }
 
-static int dearest(const struct step *s) {
-    int worst = 0;
+static void bucket_remove(struct step *s, int state) {
+    int *at = &s->bucket[s->state[state].key % BUCKETS];
+    while (*at != state) at = &s->state[*at].next;
+    *at = s->state[state].next;
+}
+
+/* A state whose key is new, of no cost yet. */
+static void set_state(struct step *s, int at, uint64_t key) {
+    int *first = &s->bucket[key % BUCKETS];
+    s->state[at] = (struct step_state){.key = key, .cost = INFINITY, .next = *first};
+    *first = at;
+}
+
+static int dearest(struct step *s) {
+    if (s->dearest >= 0) return s->dearest;
+    s->dearest = 0;
     for (int i = 1; i < s->nstates; i++)
-        if (s->state[i].cost > s->state[worst].cost) worst = i;
-    return worst;
+        if (s->state[i].cost > s->state[s->dearest].cost) s->dearest = i;
+    return s->dearest;
 }
 
 static int add_state(struct plan *p, int k, uint64_t key, double cost, const int *chosen) {
@@ -208,14 +226,14 @@ static int add_state(struct plan *p, int k, uint64_t key, double cost, const int
         if (s->state[worst].cost <= cost) return -1;
         for (int i = 0; k > 0 && i < p->step[k - 1].nways; i++)
             if (p->step[k - 1].way[i].to == worst) p->step[k - 1].way[i].to = -1;
-        at = worst;
-        s->state[at] = (struct step_state){.key = key, .cost = INFINITY};
+        bucket_remove(s, worst);
+        set_state(s, at = worst, key);
     } else if (at < 0) {
         GROW(&p->arena, s->state, s->nstates, s->cap);
-        at = s->nstates++;
-        s->state[at] = (struct step_state){.key = key, .cost = INFINITY};
+        set_state(s, at = s->nstates++, key);
     }
     if (cost < s->state[at].cost) {
+        if (at == s->dearest) s->dearest = -1;
         s->state[at].cost = cost;
         memcpy(s->state[at].chosen, chosen, sizeof s->state[at].chosen);
     }
@@ -306,7 +324,12 @@ static void count_back(struct plan *p) {
 static void follow_all(struct covering *c, struct plan *p, int budget) {
     int none[WINDOW] = {0}, kept = c->cover->nmappings;
     p->cut = false;
-    for (int k = 0; k <= p->n; k++) p->step[k].nstates = p->step[k].nways = 0;
+    for (int k = 0; k <= p->n; k++) {
+        struct step *s = &p->step[k];
+        s->nstates = s->nways = 0;
+        s->dearest = -1;
+        for (int b = 0; b < BUCKETS; b++) s->bucket[b] = -1;
+    }
     p->limit = 1;
     add_state(p, 0, key_of(c, p, 0, none), 0, none);
     for (int k = 0; k < p->n; k++) {

@@ -123,6 +123,29 @@ static void test_refinement(void **state) {
     assert_true(a != c);
 }
 
+/* A round tells an axis from another by what stands beside it, so what lies further off takes as
+ * many rounds: of the pairs that follow each other through inner axes only the ends differ at
+ * first. */
+static void test_rounds(void **state) {
+    (void)state;
+    uint64_t h =
+        hash_of("kernel a() { in A: f32[8, 8]  in B: f32[8, 8]  in C: f32[8, 8]  in D: f32[8, 8]\n"
+                "  out E: f32[8, 8]  axes i: 8, j: 8, k: 8, l: 8, m: 8\n"
+                "  E[i,j] = 0\n  E[i,j] += (A[i,k] * B[k,l]) * (C[l,m] * D[m,j]) }");
+    assert_true(h ==
+                hash_of("kernel a() { in D: f32[8, 8]  in C: f32[8, 8]  in B: f32[8, 8]\n"
+                        "  in A: f32[8, 8]  out E: f32[8, 8]  axes m: 8, l: 8, k: 8, j: 8, i: 8\n"
+                        "  E[i,j] = 0\n  E[i,j] += (D[m,j] * C[l,m]) * (B[k,l] * A[i,k]) }"));
+    assert_true(h ==
+                hash_of("kernel a() { in B: f32[8, 8]  in D: f32[8, 8]  in A: f32[8, 8]\n"
+                        "  in C: f32[8, 8]  out E: f32[8, 8]  axes l: 8, i: 8, m: 8, k: 8, j: 8\n"
+                        "  E[i,j] = 0\n  E[i,j] += (B[k,l] * A[i,k]) * (C[l,m] * D[m,j]) }"));
+    assert_true(h !=
+                hash_of("kernel a() { in A: f32[8, 8]  in B: f32[8, 8]  in C: f32[8, 8]\n"
+                        "  in D: f32[8, 8]  out E: f32[8, 8]  axes i: 8, j: 8, k: 8, l: 8, m: 8\n"
+                        "  E[i,j] = 0\n  E[i,j] += (A[i,k] * B[l,k]) * (C[l,m] * D[m,j]) }"));
+}
+
 static void test_recurrences_and_calls(void **state) {
     (void)state;
     uint64_t a = hash_of("kernel a() { in x: f32[4]  out y: f32[4]  axes i: 4\n"
@@ -182,8 +205,11 @@ static void test_meaning(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_same),   cmocka_unit_test(test_not_the_same),
-        cmocka_unit_test(test_refinement), cmocka_unit_test(test_recurrences_and_calls),
+        cmocka_unit_test(test_the_same),
+        cmocka_unit_test(test_not_the_same),
+        cmocka_unit_test(test_refinement),
+        cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_recurrences_and_calls),
         cmocka_unit_test(test_meaning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,8 +41,9 @@ static bool piece(struct emitter *e, struct nodes *out, const struct walk *w, st
         int var = new_var(e->w, e->w->p->axis[axis].name);
         struct val v = val_var(a, var, e->w->p->axis[axis].extent - 1),
                    hi = w->unroll ? n : val_add(a, lo, n);
-        if (!n.x) v.max = (n.c - 1) / w->step * w->step;
-        if (!w->unroll && !lo.x && !n.x) v.min = lo.c, v.max += lo.c;
+        int64_t first = w->unroll ? 0 : lo.max, last = n.x ? v.max : (n.c - 1) / w->step * w->step;
+        if (first + last < v.max) v.max = first + last;
+        if (!w->unroll && lo.min > 0) v.min = lo.min;
         e->at[axis].lo = w->unroll ? val_add(a, lo, v) : v;
         if (!size.max)
             e->at[axis].size = val_make(a, SX_MIN, val_const(w->step), val_minus(a, hi, v));

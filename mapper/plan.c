@@ -34,10 +34,11 @@ struct step_state {
     double cost, togo;
     int chosen[WINDOW]; /* of the statements before: index into cover.mapping, FALLBACK, INSIDE */
     int next;           /* state of the same bucket; -1: the last */
+    int since;          /* ways of the step before that are older led to a state dropped for it */
 };
 
 struct transition {
-    int from, to; /* to: -1: not followed */
+    int from, to; /* to: -1: not followed; see target() */
     double cost;
 };
 
@@ -224,10 +225,9 @@ static int add_state(struct plan *p, int k, uint64_t key, double cost, const int
         int worst = dearest(s);
         p->cut = true;
         if (s->state[worst].cost <= cost) return -1;
-        for (int i = 0; k > 0 && i < p->step[k - 1].nways; i++)
-            if (p->step[k - 1].way[i].to == worst) p->step[k - 1].way[i].to = -1;
         bucket_remove(s, worst);
         set_state(s, at = worst, key);
+        s->state[at].since = k > 0 ? p->step[k - 1].nways : 0;
     } else if (at < 0) {
         GROW(&p->arena, s->state, s->nstates, s->cap);
         set_state(s, at = s->nstates++, key);
@@ -238,6 +238,13 @@ static int add_state(struct plan *p, int k, uint64_t key, double cost, const int
         memcpy(s->state[at].chosen, chosen, sizeof s->state[at].chosen);
     }
     return at;
+}
+
+/* Where a way of step k leads; NULL: that was not followed, or dropped. */
+static const struct step_state *target(const struct plan *p, int k, int way) {
+    int to = p->step[k].way[way].to;
+    const struct step_state *x = to < 0 ? NULL : &p->step[k + 1].state[to];
+    return x && way >= x->since ? x : NULL;
 }
 
 static void add_way(struct plan *p, int k, int from, int to, double cost) {
@@ -290,9 +297,10 @@ static void try_state(struct covering *c, struct plan *p, int k, int from, struc
         x.chosen[k] = o->fallback ? FALLBACK : trial_mapping(c, o);
         uint64_t key = key_of(c, p, k + 1, x.chosen);
         bool known = false; /* cheaper options come first */
-        for (int w = p->step[k].nways; w-- > 0 && p->step[k].way[w].from == from && !known;)
-            known =
-                p->step[k].way[w].to >= 0 && p->step[k + 1].state[p->step[k].way[w].to].key == key;
+        for (int w = p->step[k].nways; w-- > 0 && p->step[k].way[w].from == from && !known;) {
+            const struct step_state *to = target(p, k, w);
+            known = to && to->key == key;
+        }
         if (known) continue;
         tried++;
         add_way(p, k, from, add_state(p, k + 1, key, x.cost + o->cost, x.chosen), o->cost);
@@ -309,7 +317,8 @@ static void count_back(struct plan *p) {
         for (int i = 0; i < s->nstates; i++) s->state[i].togo = INFINITY;
         for (int i = 0; i < s->nways; i++) {
             const struct transition *w = &s->way[i];
-            double rest = w->to < 0 ? UNKNOWN : p->step[k + 1].state[w->to].togo;
+            const struct step_state *to = target(p, k, i);
+            double rest = to ? to->togo : UNKNOWN;
             double *least = &s->state[w->from].togo;
             if (rest == UNKNOWN)
                 *least = isinf(*least) ? UNKNOWN : *least;

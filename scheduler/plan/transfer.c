@@ -392,6 +392,20 @@ static bool read_again(const struct work *w, const struct task *t, const struct 
     return false;
 }
 
+/* Of tiles that begin anywhere any one: before the buffer, in it, or reaching behind it. */
+static bool pads_anywhere(struct work *w, const struct opnd *o, int ndims, struct region *r) {
+    bool found = false;
+    for (int d = 0; d < ndims; d++) {
+        int64_t first = r->lo[d].c;
+        if (!pads_inside(&o->geom, r, d) || r->lo[d].x || (!r->pad_lo[d] && !r->pad_hi[d]))
+            continue;
+        r->lo[d] = val_var(&w->s->arena, 0, first + r->n[d].c - 1);
+        r->lo[d].min = first;
+        found = true;
+    }
+    return found;
+}
+
 /* Is there a move for whole tiles, and one for the tails where the home has no room for them? */
 bool operand_fits(struct work *w, const struct moves *moves, const struct task *t,
                   const struct opnd *o, bool write, const char **why) {
@@ -418,7 +432,11 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
             return false;
     }
     if ((pads || steps) && read_again(w, t, o, acc)) return false;
-    if (!region_fits(w, moves, o, acc->buffer, &r, write, &f)) return false;
+    struct region any = r;
+    if (!region_fits(w, moves, o, acc->buffer, &r, write, &f) ||
+        (!write && pads_anywhere(w, o, b->ndims, &any) &&
+         !region_fits(w, moves, o, acc->buffer, &any, write, &f)))
+        return false;
     for (int d = 0; d < b->ndims; d++) {
         int64_t block = o->geom.block[d], tail = b->extent[d] % block;
         if ((o->geom.loose | o->geom.live) >> d & 1) tail = axis_tail(w, t, o, acc, d);

@@ -194,12 +194,22 @@ static double crossing_price(const struct machine *m, const struct mapping *from
     return (a > 0) == (b > 0) ? 0 : fmax(a, b);
 }
 
+/* Of moves that pass beside issues: they take places in the stream of instructions. */
+static const double PASSING = 1.0 / 32;
+
+/* What a product repeats in all lanes is moved for many issues, and beside them. In full, lanes along
+ * what many values are read for would seem cheap: the other factor is moved as often then, though it
+ * has fewer elements. Constants come from behind the caches, one element at a time. */
 static double in_price(const struct pricing *q, int o, double elements) {
-    double c = operand_in_cost(q->c->needles, q->n, o,
-                               operand_broadcast(q->n, q->p, &q->p->stmt[q->stmt], q->m, o));
-    return isinf(c) ? INFINITY
-                    : reference_cycles(q->c->machine, q->c->machine->instr[q->m->instr].unit,
-                                       c * elements);
+    const struct stmt *s = &q->p->stmt[q->stmt];
+    const struct access *a = mapped_access(s, &q->m->operand[o]);
+    uint64_t repeated = operand_broadcast(q->n, q->p, s, q->m, o);
+    double each = operand_in_cost(q->c->needles, q->n, o, repeated);
+    if (isinf(each)) return INFINITY;
+    bool passes = repeated && stmt_is_mac(q->p, s) && a && !flow_constant(q->c, a->buffer);
+    double all = each * elements, beside = passes ? q->m->cost : 0;
+    return reference_cycles(q->c->machine, q->c->machine->instr[q->m->instr].unit,
+                            fmax(PASSING * all, all - beside));
 }
 
 static double out_price(const struct covering *c, const struct mapping *m, int o, double elements) {

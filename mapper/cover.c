@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CANDIDATES = 16, MAX_CERTIFIED = 8 };
+enum { MAX_CANDIDATES = 16, MAX_CERTIFIED = 8, KEPT = 64 /* statements */ };
 
 /* ---- bookkeeping ---- */
 
@@ -240,24 +240,43 @@ static void settle(struct covering *c, int stmt, const struct option *o) {
     if (m.init >= 0) c->chosen[m.init] = FALLBACK;
 }
 
-/* False after reporting: nothing executes it. */
-static bool decide_stmt(struct covering *c, int stmt) {
-    struct program *p = c->cover->program;
-    struct options all = plan_options(c, stmt);
-    prune(c, stmt, &all);
-    if (all.n == 0) {
+struct turn { /* what is decided next */
+    int stmt; /* -1: nothing is left */
+    struct options ways;
+    struct plan *plan; /* by which they are priced */
+};
+
+static struct turn *find_turn(struct covering *c) {
+    struct turn *t = arena_alloc(fork_arena(c), sizeof *t);
+    t->stmt = plan_next(c);
+    if (t->stmt < 0) return t;
+    t->ways = plan_options(c, t->stmt);
+    t->plan = c->plan;
+    prune(c, t->stmt, &t->ways);
+    t->ways.at = arena_copy(fork_arena(c), t->ways.at, (size_t)t->ways.n * sizeof *t->ways.at);
+    for (int i = 0; i < t->ways.n; i++)
+        if (!t->ways.at[i].fallback)
+            t->ways.at[i].map = keep_mapping(fork_arena(c), c, &t->ways.at[i].map);
+    estimate_close(c->estimate[t->stmt]); /* its views are as large as the program */
+    c->estimate[t->stmt] = NULL;
+    return t;
+}
+
+/* Decides it. False after reporting: nothing executes it. */
+static bool take_turn(struct covering *c, const struct turn *t) {
+    const struct program *p = c->cover->program;
+    if (t->ways.n == 0) {
         int line = 0, col = 0;
-        if (p->source.text) source_place(&p->source, p->stmt[stmt].at, &line, &col);
+        if (p->source.text) source_place(&p->source, p->stmt[t->stmt].at, &line, &col);
         diag_line(c->diags, p->source.file, line, col,
                   "no instruction of '%s' executes this statement (of '%s'), and the machine has "
                   "no fallback; see map --why",
-                  c->machine->name, p->buffer[p->stmt[stmt].dst.buffer].name);
+                  c->machine->name, p->buffer[p->stmt[t->stmt].dst.buffer].name);
         return false;
     }
-    struct estimate *of = c->estimate[stmt];
-    c->estimate[stmt] = NULL; /* its views are as large as the program */
-    settle(c, stmt, choose(c, stmt, &all));
-    estimate_close(of);
+    const struct option *o = choose(c, t->stmt, &t->ways);
+    fork_follow(c, (int)(o - t->ways.at));
+    settle(c, t->stmt, o);
     return true;
 }
 
@@ -270,9 +289,14 @@ bool covering_decide(struct covering *c) {
                                           (c->inside[s] < 0 && flow_steady(c)[s])))
             c->chosen[s] = FALLBACK;
     c->exact = true;
-    for (int s; (s = plan_next(c)) >= 0;)
-        if (!decide_stmt(c, s)) return false;
-    return true;
+    for (;;) {
+        struct turn *t = fork_known(c);
+        if (t) plan_take(c, t->plan);
+        if (!t) t = find_turn(c);
+        fork_keep(c, t);
+        if (t->stmt < 0) return true;
+        if (!take_turn(c, t)) return false;
+    }
 }
 
 /* ---- rewrites ---- */
@@ -350,8 +374,7 @@ static void change_recurrences(struct program *p, const struct machine *m,
     program_free(was);
     lift_sums(p, &m->cycles, d);
     was = program_copy(p);
-    if (chunk_steps(p, &m->cycles, floats, d))
-        append_reordered(chain, was, p, "chunks");
+    if (chunk_steps(p, &m->cycles, floats, d)) append_reordered(chain, was, p, "chunks");
     program_free(was);
     stack_products(p, m, d);
 }
@@ -382,6 +405,22 @@ static struct program *change_rows(struct program *p, const struct needles *need
     return q;
 }
 
+/* Where covers of this program begin that depend on the same; NULL: it is so long that what they
+ * find out is not kept, as each rewrite would be a copy of it. */
+static struct fork *root_of(const struct needles *needles, const struct program *p,
+                            enum rewrite_effect floats, const struct refusals *refused) {
+    struct text key = {0};
+    if (p->nstmts > KEPT) return NULL;
+    text_printf(&key, "%d\n", (int)floats);
+    program_print(p, &key);
+    for (int i = 0; refused && i < refused->n; i++)
+        text_printf(&key, "%d %s %s\n", refused->at[i].instr, refused->at[i].buffer,
+                    refused->at[i].way ? refused->at[i].way : "");
+    struct fork *root = fork_root(needles, key.at);
+    text_free(&key);
+    return root;
+}
+
 struct cover *mapper_cover_allowing(const struct program *p, const struct machine *m,
                                     enum rewrite_effect floats, const struct refusals *refused,
                                     struct needles *kept, struct decider *d, struct diags *diags) {
@@ -397,14 +436,15 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     joined = change_factors(joined, needles, floats, d, cover->chain);
     floats_in_f32(joined, needles, refused, d);
     cover->program = program_open(joined, &cover->arena, &cover->steps);
-    program_free(joined);
     struct covering c = {.machine = m,
                          .needles = needles,
                          .decider = d,
                          .diags = diags,
                          .cover = cover,
                          .floats = floats,
-                         .refused = refused};
+                         .refused = refused,
+                         .fork = kept ? root_of(needles, joined, floats, refused) : NULL};
+    program_free(joined);
     arena_init(&c.scratch);
     for (int s = 0; s < cover->program->nstmts; s++) stmt_normalise(cover->program, s);
     if (chain_opens(cover->chain)) chain_append(cover->chain, cover->program, "forward", true);

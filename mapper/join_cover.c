@@ -228,9 +228,10 @@ static bool any_joined(const struct covering *c) {
 
 bool *join_wanted(struct covering *c) {
     const struct program *p = c->cover->program;
-    bool *wanted = arena_array(&c->scratch, (size_t)p->nstmts + 1, sizeof *wanted);
+    bool *wanted = fork_known(c), known = wanted != NULL;
     struct mapping way[MAX_WAYS];
-    for (int s = p->nstmts; any_joined(c) && s-- > 0;) {
+    if (!known) wanted = arena_array(fork_arena(c), (size_t)p->nstmts + 1, sizeof *wanted);
+    for (int s = p->nstmts; !known && any_joined(c) && s-- > 0;) {
         int n =
             wanted[s] || p->stmt[s].unmapped || stmt_in_recurrence(p, s) ? 0 : list_ways(c, s, way);
         struct span span = n > 0 ? span_around(way, n) : (struct span){0};
@@ -243,6 +244,8 @@ bool *join_wanted(struct covering *c) {
             wanted[s] = true;
         }
     }
+    fork_keep(c, wanted);
+    fork_follow(c, 0);
     return wanted;
 }
 
@@ -274,26 +277,43 @@ static int list_candidates(struct covering *c, struct mapping *way, int *nways,
     return n;
 }
 
+struct asked { /* about ways that end with a statement */
+    struct mapping *way;
+    struct candidate *candidate; /* n 0: nothing */
+    int n, nways;
+};
+
+static struct asked *list_asked(struct covering *c, int stmt) {
+    struct arena *a = fork_arena(c);
+    struct asked *x = arena_alloc(a, sizeof *x);
+    x->candidate = arena_array(a, MAX_WAYS + 1, sizeof *x->candidate);
+    x->way = arena_array(a, MAX_WAYS, sizeof *x->way);
+    x->nways = list_ways(c, stmt, x->way);
+    if (x->nways > 0) x->n = list_candidates(c, x->way, &x->nways, x->candidate);
+    for (int i = 0; i < x->nways; i++) x->way[i] = kept(a, &x->way[i]);
+    for (int i = 0; i < x->n; i++) x->candidate[i].text = arena_strdup(a, x->candidate[i].text);
+    return x;
+}
+
 void join_all(struct covering *c) {
-    struct candidate candidate[MAX_WAYS + 1];
-    struct mapping way[MAX_WAYS];
     bool any = any_joined(c), exact = c->exact;
     c->exact = true;
     for (int s = c->cover->program->nstmts; any && s-- > 0;) {
         const struct program *p = c->cover->program;
         if (p->stmt[s].unmapped || c->chosen[s] != UNDECIDED || stmt_in_recurrence(p, s)) continue;
-        int ways = list_ways(c, s, way);
-        int n = ways > 0 ? list_candidates(c, way, &ways, candidate) : 0;
-        if (n == 0) continue;
+        struct asked *x = fork_known(c);
+        if (!x) x = list_asked(c, s);
         struct question q = {.kind = QUESTION_COVER,
                              .subject = arena_printf(&c->scratch, "stmts up to %d %s", s,
                                                      p->buffer[p->stmt[s].dst.buffer].name),
-                             .ncandidates = n,
-                             .candidate = candidate};
-        const char *picked = candidate[decide(c->decider, &q)].text;
-        for (int i = 0; i < ways; i++)
-            if (!strcmp(picked, way_text(c, &way[i]))) {
-                apply(c, &way[i]);
+                             .ncandidates = x->n,
+                             .candidate = x->candidate};
+        int answer = x->n > 0 ? decide(c->decider, &q) : 0;
+        fork_keep(c, x);
+        fork_follow(c, answer);
+        for (int i = 0; i < x->nways && x->n > 0; i++)
+            if (!strcmp(x->candidate[answer].text, way_text(c, &x->way[i]))) {
+                apply(c, &x->way[i]);
                 break;
             }
     }

@@ -95,6 +95,7 @@ struct needles {
     struct move_table moves;
     struct sized_needles *sized; /* at sizes that were asked for */
     struct known_sites *sites;   /* statements that were searched; NULL: none yet */
+    struct fork *forks;          /* programs that were covered, and what was found out about them */
     struct known_in *in;         /* what copies of operands cost, where that was asked for; NULL: nowhere */
     struct needles *kept;        /* itself, for what is remembered */
 };
@@ -352,6 +353,8 @@ struct joined_stmts { /* what a statement replaces, in common axes; the last one
     struct joined_stmts *next;
 };
 
+struct fork;
+
 struct flow { /* of one program; program NULL: none, or it has changed */
     struct arena arena;
     const struct program *program;
@@ -386,6 +389,7 @@ struct covering {
     bool exact;   /* what is undecided costs nothing yet: it will be priced when it is decided */
     int64_t turn; /* of pricing: `chosen` changed since the last one */
     struct plan *plan;
+    struct fork *fork; /* where it has come to; NULL: what it finds out is not kept */
     struct { /* mappings of the statement before an accumulation, searched once */
         const struct program *program;
         int stmt, n;
@@ -434,6 +438,18 @@ int plan_next(struct covering *);
 /* Its options with `total`, what they and the best of all that follows cost; the best first. */
 struct options plan_options(struct covering *, int stmt);
 void plan_drop(struct covering *); /* statements have moved */
+void plan_take(struct covering *, struct plan *); /* it goes on with this one */
+void plan_free(struct plan *);     /* NULL: nothing */
+
+/* fork.c: coverings that came to the same by the same answers know what one of them found out there. */
+struct fork *fork_root(const struct needles *, const char *key); /* of a program, with all that its covers depend on */
+void fork_follow(struct covering *, int answer); /* on, after each decision, with what was answered */
+struct arena *fork_arena(struct covering *);     /* for what is found out here */
+void *fork_known(const struct covering *);       /* NULL: nothing yet */
+void fork_keep(struct covering *, void *known);
+void fork_own(struct covering *, struct program *);   /* it ends with what is known here */
+bool fork_own_plan(struct covering *, struct plan *); /* so does this; false: nothing is kept */
+void forks_close(struct fork *);                      /* of all roots; NULL: none */
 /* Of what is cut off a statement: a temporary may not be much larger than what the statement touches anyway. */
 double cut_elements(const struct program *, const struct stmt *);
 struct best_price {      /* of the statement's cheapest option; no option: INFINITY */

@@ -609,6 +609,7 @@ void needles_close(struct needles *all) {
     if (!all) return;
     for (int i = 0; i < all->n; i++) program_free(all->at[i].program);
     sized_close(all->sized);
+    forks_close(all->forks);
     arena_free(&all->arena);
     free(all);
 }

@@ -58,15 +58,32 @@ struct classed { /* of a mapping, which its groups tell from others */
     uint64_t class;
 };
 
+struct outcome { /* of a state: what all that follows costs */
+    uint64_t key;
+    double togo;
+};
+
 struct plan {
     int order[WINDOW], n, at;
-    uint64_t later[WINDOW]; /* bit k: order[k] and this one touch one buffer's value */
+    uint64_t later[WINDOW];              /* bit k: order[k] and this one touch one buffer's value */
+    struct outcome *outcome[WINDOW + 1]; /* of the states before step k */
+    int noutcomes[WINDOW + 1];
+    bool kept; /* it ends with others */
+    struct arena arena;
+};
+
+struct classes { /* of the last mappings of each step, by address */
+    struct classed at[WINDOW][256];
+};
+
+struct making {
+    struct plan *plan;
     struct step step[WINDOW + 1];
     int limit;   /* of states open at a time */
     bool cut;    /* there were more */
     double best; /* known cost of all: what must be dearer is not followed; INFINITY: not yet */
-    struct memo memo[WINDOW];            /* of the options of order[k]; while the plan is made */
-    struct classed classed[WINDOW][256]; /* the last ones of order[k], by address */
+    struct memo memo[WINDOW]; /* of the options of order[k] */
+    struct classes classes;
     struct arena arena;
 };
 
@@ -173,20 +190,22 @@ static uint64_t class_made(const struct covering *c, const struct plan *p, int k
     return h;
 }
 
-static uint64_t class_of(const struct covering *c, struct plan *p, int k, int chosen) {
+static uint64_t class_of(const struct covering *c, const struct plan *p, struct classes *all, int k,
+                         int chosen) {
     if (chosen < 0) return (uint64_t)(chosen + 10);
     const struct mapping *m = &c->cover->mapping[chosen];
-    struct classed *known = &p->classed[k][(uintptr_t)m->group / sizeof *m->group % 256];
+    struct classed *known = &all->at[k][(uintptr_t)m->group / sizeof *m->group % 256];
     if (known->group != m->group || known->init != m->init)
         *known = (struct classed){m->group, m->init, class_made(c, p, k, m)};
     return known->class;
 }
 
 /* Of what is decided in the window before step k. */
-static uint64_t key_of(const struct covering *c, struct plan *p, int k, const int *chosen) {
+static uint64_t key_of(const struct covering *c, const struct plan *p, struct classes *all, int k,
+                       const int *chosen) {
     uint64_t h = 1;
     for (int j = 0; j < k; j++)
-        if (p->later[j] >> k) h = mix(h, mix((uint64_t)j, class_of(c, p, j, chosen[j])));
+        if (p->later[j] >> k) h = mix(h, mix((uint64_t)j, class_of(c, p, all, j, chosen[j])));
     return h;
 }
 
@@ -217,19 +236,19 @@ static int dearest(struct step *s) {
     return s->dearest;
 }
 
-static int add_state(struct plan *p, int k, uint64_t key, double cost, const int *chosen) {
-    struct step *s = &p->step[k];
-    if (cost + s->floor > p->best) return -1;
+static int add_state(struct making *m, int k, uint64_t key, double cost, const int *chosen) {
+    struct step *s = &m->step[k];
+    if (cost + s->floor > m->best) return -1;
     int at = state_at(s, key);
-    if (at < 0 && s->nstates == p->limit) {
+    if (at < 0 && s->nstates == m->limit) {
         int worst = dearest(s);
-        p->cut = true;
+        m->cut = true;
         if (s->state[worst].cost <= cost) return -1;
         bucket_remove(s, worst);
         set_state(s, at = worst, key);
-        s->state[at].since = k > 0 ? p->step[k - 1].nways : 0;
+        s->state[at].since = k > 0 ? m->step[k - 1].nways : 0;
     } else if (at < 0) {
-        GROW(&p->arena, s->state, s->nstates, s->cap);
+        GROW(&m->arena, s->state, s->nstates, s->cap);
         set_state(s, at = s->nstates++, key);
     }
     if (cost < s->state[at].cost) {
@@ -241,15 +260,15 @@ static int add_state(struct plan *p, int k, uint64_t key, double cost, const int
 }
 
 /* Where a way of step k leads; NULL: that was not followed, or dropped. */
-static const struct step_state *target(const struct plan *p, int k, int way) {
-    int to = p->step[k].way[way].to;
-    const struct step_state *x = to < 0 ? NULL : &p->step[k + 1].state[to];
+static const struct step_state *target(const struct making *m, int k, int way) {
+    int to = m->step[k].way[way].to;
+    const struct step_state *x = to < 0 ? NULL : &m->step[k + 1].state[to];
     return x && way >= x->since ? x : NULL;
 }
 
-static void add_way(struct plan *p, int k, int from, int to, double cost) {
-    struct step *s = &p->step[k];
-    GROW(&p->arena, s->way, s->nways, s->wcap);
+static void add_way(struct making *m, int k, int from, int to, double cost) {
+    struct step *s = &m->step[k];
+    GROW(&m->arena, s->way, s->nways, s->wcap);
     s->way[s->nways++] = (struct transition){from, to, cost};
 }
 
@@ -278,46 +297,49 @@ static int trial_mapping(struct covering *c, const struct option *o) {
     return covering_add(c, &o->map, o->view);
 }
 
-static void try_state(struct covering *c, struct plan *p, int k, int from, struct arena *scratch) {
-    struct step_state x = p->step[k].state[from];
-    int stmt = p->order[k];
-    enter(c, p, x.chosen, k);
+static void try_state(struct covering *c, struct making *m, int k, int from,
+                      struct arena *scratch) {
+    struct step_state x = m->step[k].state[from];
+    int stmt = m->plan->order[k];
+    enter(c, m->plan, x.chosen, k);
     if (absorbed(c, stmt)) {
         x.chosen[k] = INSIDE;
-        add_way(p, k, from, add_state(p, k + 1, key_of(c, p, k + 1, x.chosen), x.cost, x.chosen),
-                0);
+        add_way(
+            m, k, from,
+            add_state(m, k + 1, key_of(c, m->plan, &m->classes, k + 1, x.chosen), x.cost, x.chosen),
+            0);
         return;
     }
     struct arena own = c->scratch;
     c->scratch = *scratch;
-    struct options all = options_remembered(c, &p->memo[k], stmt);
+    struct options all = options_remembered(c, &m->memo[k], stmt);
     int tried = 0;
     for (int i = 0; i < all.n && tried < MAX_TRIED; i++) {
         const struct option *o = &all.at[i];
         x.chosen[k] = o->fallback ? FALLBACK : trial_mapping(c, o);
-        uint64_t key = key_of(c, p, k + 1, x.chosen);
+        uint64_t key = key_of(c, m->plan, &m->classes, k + 1, x.chosen);
         bool known = false; /* cheaper options come first */
-        for (int w = p->step[k].nways; w-- > 0 && p->step[k].way[w].from == from && !known;) {
-            const struct step_state *to = target(p, k, w);
+        for (int w = m->step[k].nways; w-- > 0 && m->step[k].way[w].from == from && !known;) {
+            const struct step_state *to = target(m, k, w);
             known = to && to->key == key;
         }
         if (known) continue;
         tried++;
-        add_way(p, k, from, add_state(p, k + 1, key, x.cost + o->cost, x.chosen), o->cost);
+        add_way(m, k, from, add_state(m, k + 1, key, x.cost + o->cost, x.chosen), o->cost);
     }
     *scratch = c->scratch;
     c->scratch = own;
 }
 
 /* Of what is known the least; UNKNOWN if nothing is, INFINITY if there is no way. */
-static void count_back(struct plan *p) {
-    for (int i = 0; i < p->step[p->n].nstates; i++) p->step[p->n].state[i].togo = 0;
-    for (int k = p->n; k-- > 0;) {
-        struct step *s = &p->step[k];
+static void count_back(struct making *m) {
+    for (int i = 0; i < m->step[m->plan->n].nstates; i++) m->step[m->plan->n].state[i].togo = 0;
+    for (int k = m->plan->n; k-- > 0;) {
+        struct step *s = &m->step[k];
         for (int i = 0; i < s->nstates; i++) s->state[i].togo = INFINITY;
         for (int i = 0; i < s->nways; i++) {
             const struct transition *w = &s->way[i];
-            const struct step_state *to = target(p, k, i);
+            const struct step_state *to = target(m, k, i);
             double rest = to ? to->togo : UNKNOWN;
             double *least = &s->state[w->from].togo;
             if (rest == UNKNOWN)
@@ -330,66 +352,92 @@ static void count_back(struct plan *p) {
 }
 
 /* Expands at most so many states, and MAX_STATES of each step in any case. */
-static void follow_all(struct covering *c, struct plan *p, int budget) {
+static void follow_all(struct covering *c, struct making *m, int budget) {
     int none[WINDOW] = {0}, kept = c->cover->nmappings;
-    p->cut = false;
-    for (int k = 0; k <= p->n; k++) {
-        struct step *s = &p->step[k];
+    m->cut = false;
+    for (int k = 0; k <= m->plan->n; k++) {
+        struct step *s = &m->step[k];
         s->nstates = s->nways = 0;
         s->dearest = -1;
         for (int b = 0; b < BUCKETS; b++) s->bucket[b] = -1;
     }
-    p->limit = 1;
-    add_state(p, 0, key_of(c, p, 0, none), 0, none);
-    for (int k = 0; k < p->n; k++) {
-        budget -= p->step[k].nstates;
-        p->limit = budget > MAX_STATES ? budget : MAX_STATES;
-        for (int i = 0; i < p->step[k].nstates; i++) {
+    m->limit = 1;
+    add_state(m, 0, key_of(c, m->plan, &m->classes, 0, none), 0, none);
+    for (int k = 0; k < m->plan->n; k++) {
+        budget -= m->step[k].nstates;
+        m->limit = budget > MAX_STATES ? budget : MAX_STATES;
+        for (int i = 0; i < m->step[k].nstates; i++) {
             struct arena scratch;
             arena_init(&scratch);
-            try_state(c, p, k, i, &scratch);
+            try_state(c, m, k, i, &scratch);
             arena_free(&scratch);
         }
     }
-    enter(c, p, none, 0);
+    enter(c, m->plan, none, 0);
     c->cover->nmappings = kept;
 }
 
 /* A fill may come for nothing, within the accumulation. */
-static void know_best(struct covering *c, struct plan *p) {
-    const struct step *last = &p->step[p->n];
-    for (int i = 0; i < last->nstates; i++) p->best = fmin(p->best, last->state[i].cost);
-    for (int k = p->n; k-- > 0;) {
-        int stmt = p->order[k];
+static void know_best(struct covering *c, struct making *m) {
+    const struct step *last = &m->step[m->plan->n];
+    for (int i = 0; i < last->nstates; i++) m->best = fmin(m->best, last->state[i].cost);
+    for (int k = m->plan->n; k-- > 0;) {
+        int stmt = m->plan->order[k];
         double own = decided_after(c, stmt) < 0 ? options_of(c, stmt).floor : 0;
-        p->step[k].floor = p->step[k + 1].floor + own;
+        m->step[k].floor = m->step[k + 1].floor + own;
+    }
+}
+
+/* Of the states what is asked of them later. */
+static void keep_outcomes(const struct making *m) {
+    struct plan *p = m->plan;
+    for (int k = 0; k <= p->n; k++) {
+        const struct step *s = &m->step[k];
+        p->outcome[k] = arena_array(&p->arena, (size_t)s->nstates + 1, sizeof *p->outcome[k]);
+        p->noutcomes[k] = s->nstates;
+        for (int i = 0; i < s->nstates; i++)
+            p->outcome[k][i] = (struct outcome){s->state[i].key, s->state[i].togo};
     }
 }
 
 static struct plan *plan_make(struct covering *c) {
+    struct making *m = memory_array(1, sizeof *m);
     struct plan *p = memory_array(1, sizeof *p);
     arena_init(&p->arena);
+    arena_init(&m->arena);
+    m->plan = p;
     order_all(c, p);
     for (int k = 0; k < p->n; k++)
         for (int j = 0; j < k; j++)
             if (connected(c->cover->program, p->order[j], p->order[k]))
                 p->later[j] |= UINT64_C(1) << k;
-    p->best = INFINITY;
-    follow_all(c, p, 0);
-    if (p->cut) {
-        know_best(c, p);
-        follow_all(c, p, MAX_EXPANDED);
+    m->best = INFINITY;
+    follow_all(c, m, 0);
+    if (m->cut) {
+        know_best(c, m);
+        follow_all(c, m, MAX_EXPANDED);
     }
-    for (int k = 0; k < p->n; k++) memo_close(&p->memo[k]);
-    count_back(p);
+    for (int k = 0; k < p->n; k++) memo_close(&m->memo[k]);
+    count_back(m);
+    keep_outcomes(m);
+    arena_free(&m->arena);
+    free(m);
+    p->kept = fork_own_plan(c, p);
     return p;
 }
 
+void plan_free(struct plan *p) {
+    if (p) arena_free(&p->arena);
+    free(p);
+}
+
+void plan_take(struct covering *c, struct plan *p) {
+    if (c->plan && !c->plan->kept) plan_free(c->plan);
+    c->plan = p;
+}
+
 void plan_drop(struct covering *c) {
-    if (!c->plan) return;
-    arena_free(&c->plan->arena);
-    free(c->plan);
-    c->plan = NULL;
+    plan_take(c, NULL);
 }
 
 /* ---- deciding ---- */
@@ -401,22 +449,28 @@ static void chosen_so_far(const struct covering *c, const struct plan *p, int *c
     }
 }
 
-static const struct step_state *state_of(const struct covering *c, struct plan *p, int k,
-                                         const int *chosen) {
-    int at = state_at(&p->step[k], key_of(c, p, k, chosen));
-    return at < 0 ? NULL : &p->step[k].state[at];
+/* NULL: the plan does not know it. */
+static const struct outcome *outcome_of(const struct covering *c, const struct plan *p,
+                                        struct classes *all, int k, const int *chosen) {
+    uint64_t key = key_of(c, p, all, k, chosen);
+    for (int i = 0; i < p->noutcomes[k]; i++)
+        if (p->outcome[k][i].key == key) return &p->outcome[k][i];
+    return NULL;
 }
 
 /* Is what was decided a state of the plan, and known what follows? */
-static bool followed(const struct covering *c, struct plan *p) {
+static bool followed(const struct covering *c, const struct plan *p) {
+    struct classes *all = memory_array(1, sizeof *all);
     int chosen[WINDOW] = {0};
     chosen_so_far(c, p, chosen);
-    const struct step_state *x = state_of(c, p, p->at, chosen);
+    const struct outcome *x = outcome_of(c, p, all, p->at, chosen);
+    free(all);
     return x && x->togo != UNKNOWN;
 }
 
 int plan_next(struct covering *c) {
     struct plan *p = c->plan;
+    if (p) p->at = 0; /* other coverings have gone on with it */
     while (p && p->at < p->n && c->chosen[p->order[p->at]] != UNDECIDED) p->at++;
     bool end = p && (p->n < WINDOW ? p->at == p->n : p->at >= DECIDED);
     if (p && (end || !followed(c, p))) plan_drop(c);
@@ -457,6 +511,7 @@ static void judge(struct options *o) {
 
 struct options plan_options(struct covering *c, int stmt) {
     struct options all = options_of(c, stmt), out = {0};
+    struct classes *classes = memory_array(1, sizeof *classes);
     struct plan *p = c->plan;
     int chosen[WINDOW] = {0}, kept = c->cover->nmappings;
     chosen_so_far(c, p, chosen);
@@ -465,10 +520,11 @@ struct options plan_options(struct covering *c, int stmt) {
     for (int i = 0; i < out.n; i++) {
         struct option *o = &out.at[i];
         chosen[p->at] = o->fallback ? FALLBACK : trial_mapping(c, o);
-        const struct step_state *after = state_of(c, p, p->at + 1, chosen);
+        const struct outcome *after = outcome_of(c, p, classes, p->at + 1, chosen);
         o->total = after ? after->togo : UNKNOWN;
         c->cover->nmappings = kept;
     }
+    free(classes);
     judge(&out);
     if (out.n > 1) qsort(out.at, (size_t)out.n, sizeof *out.at, by_total);
     return out;

@@ -64,13 +64,88 @@ static struct part_price part_price(struct covering *c, struct program *q, int f
     return sum;
 }
 
-static int ask(struct covering *c, int stmt, const struct candidate *candidate, int n) {
+/* ---- questions ---- */
+
+/* What a statement may become. */
+struct outcome {
+    struct program *program; /* NULL: it stays as it is */
+    struct stretch at;
+    const char *by; /* NULL: what the answer says */
+    struct rewrite whole;
+    bool proved, refuted;
+};
+
+/* A question about a statement, as it is kept. n 0: there is nothing to ask. */
+struct remake {
+    const char *subject;
+    struct candidate *candidate;
+    struct outcome *outcome; /* of each candidate */
+    int n;
+};
+
+static struct remake *remake_new(struct covering *c, const char *subject, int most) {
+    struct arena *a = fork_arena(c);
+    struct remake *x = arena_alloc(a, sizeof *x);
+    x->subject = arena_strdup(a, subject);
+    x->candidate = arena_array(a, (size_t)most, sizeof *x->candidate);
+    x->outcome = arena_array(a, (size_t)most, sizeof *x->outcome);
+    return x;
+}
+
+static const char *subject_of(struct covering *c, int stmt) {
     const struct program *p = c->cover->program;
-    const char *subject =
-        arena_printf(&c->scratch, "stmt %d %s", stmt, p->buffer[p->stmt[stmt].dst.buffer].name);
-    struct question q = {
-        .kind = QUESTION_REWRITE, .subject = subject, .ncandidates = n, .candidate = candidate};
-    return decide(c->decider, &q);
+    return arena_printf(&c->scratch, "stmt %d %s", stmt, p->buffer[p->stmt[stmt].dst.buffer].name);
+}
+
+/* The text of the candidate is kept; its program ends with the question. */
+static void remake_add(struct covering *c, struct remake *x, const char *text, double price,
+                       struct outcome o) {
+    x->candidate[x->n] = (struct candidate){arena_strdup(fork_arena(c), text), price, NULL};
+    if (!o.by) o.by = x->candidate[x->n].text;
+    x->outcome[x->n++] = o;
+    fork_own(c, o.program);
+}
+
+static struct reason reason_of(const char *by, const char *buffer, const struct rewrite *whole) {
+    return (struct reason){.by = by,
+                           .buffer = buffer,
+                           .laws = rewrite_laws(whole->effect),
+                           .sampling = rewrite_sampling(whole),
+                           .may_sample = whole->effect != REWRITE_EXACT};
+}
+
+static void give_reason(struct covering *c, int stmt, const struct outcome *o) {
+    const struct program *p = c->cover->program;
+    struct reason r = reason_of(o->by, p->buffer[p->stmt[stmt].dst.buffer].name, &o->whole);
+    chain_reason(c->cover->chain, &r);
+}
+
+static bool proved(struct covering *c, struct outcome *o) {
+    if (!o->proved && !o->refuted) {
+        o->proved = rewrite_prove(&o->whole, c->cover->program, o->program, NULL);
+        o->refuted = !o->proved;
+    }
+    return o->proved;
+}
+
+/* The program that the answer leads to, what is written in place of the statement being `at`; NULL:
+ * it stays. */
+static struct program *remade(struct covering *c, struct remake *x, int stmt, struct stretch *at) {
+    struct question q = {.kind = QUESTION_REWRITE,
+                         .subject = x->subject,
+                         .ncandidates = x->n,
+                         .candidate = x->candidate};
+    bool kept = c->fork != NULL;
+    int answer = x->n > 0 ? decide(c->decider, &q) : 0;
+    struct outcome *o = x->n > 0 ? &x->outcome[answer] : NULL;
+    struct program *taken = o && o->program && proved(c, o) ? program_copy(o->program) : NULL;
+    fork_keep(c, x);
+    fork_follow(c, answer);
+    if (taken) *at = o->at;
+    if (taken) give_reason(c, stmt, o);
+    for (int i = 0; i < x->n && !kept; i++)
+        if (x->outcome[i].program) program_free(x->outcome[i].program);
+    return taken;
 }
 
 /* ---- one step that answers no failure of sums ---- */
@@ -112,9 +187,9 @@ static struct program *applied(const struct covering *c, const struct rewrite *r
 }
 
 /* Where no needle takes the statement, which is what its failures say. */
-static struct program *exchanged(struct covering *c, const struct rewrite *r, int stmt,
-                                 struct stretch *at) {
+static struct remake *list_exchanged(struct covering *c, const struct rewrite *r, int stmt) {
     struct program *p = c->cover->program;
+    struct remake *x = remake_new(c, subject_of(c, stmt), 2);
     struct failure f = {.kind = FAILURE_OPERATION,
                         .instr = -1,
                         .stmt = stmt,
@@ -125,26 +200,29 @@ static struct program *exchanged(struct covering *c, const struct rewrite *r, in
                         .operand = -1};
     struct program *q = applied(c, r, &f);
     int to[2];
-    if (!q) return NULL;
+    if (!q) return x;
     int from = changed_part(p, q, stmt, to);
-    *at = (struct stretch){from, to[1]};
     struct part_price after = part_price(c, q, from, to[1]), before = part_price(c, p, from, to[0]);
     double with = after.cycles, without = before.cycles;
     if (!before.needles || (after.stays && !before.stays))
         without += interruption_price(c->machine);
-    struct candidate candidate[2] = {{"keep", without, NULL}, {r->name, with, NULL}};
-    if (with < without) {
-        struct candidate t = candidate[0];
-        candidate[0] = candidate[1];
-        candidate[1] = t;
-    }
     bool leaves = (has_device(c->machine) && before.device && !after.device) ||
                   ((r->by_needle || before.uncut) && !after.uncut);
-    bool wanted = after.needles && !leaves && !isinf(with) && rewrite_prove(r, p, q, NULL) &&
-                  candidate[ask(c, stmt, candidate, 2)].text == r->name;
-    if (wanted) return q;
-    program_free(q);
-    return NULL;
+    if (!after.needles || leaves || isinf(with) || !rewrite_prove(r, p, q, NULL)) {
+        program_free(q);
+        return x;
+    }
+    struct outcome o = {.program = q, .at = {from, to[1]}, .whole = *r, .proved = true};
+    if (with < without) remake_add(c, x, r->name, with, o);
+    remake_add(c, x, "keep", without, (struct outcome){.program = NULL});
+    if (with >= without) remake_add(c, x, r->name, with, o);
+    return x;
+}
+
+static struct program *exchanged(struct covering *c, const struct rewrite *r, int stmt,
+                                 struct stretch *at) {
+    struct remake *x = fork_known(c);
+    return remade(c, x ? x : list_exchanged(c, r, stmt), stmt, at);
 }
 
 /* ---- sequences ---- */
@@ -210,20 +288,6 @@ static double price_of_keeping(struct covering *c, int stmt) {
     return has_device(c->machine) && !price.device ? INFINITY : price.cycles;
 }
 
-static struct reason reason_of(const char *by, const char *buffer, const struct rewrite *whole) {
-    return (struct reason){.by = by,
-                           .buffer = buffer,
-                           .laws = rewrite_laws(whole->effect),
-                           .sampling = rewrite_sampling(whole),
-                           .may_sample = whole->effect != REWRITE_EXACT};
-}
-
-static void give_reason(struct covering *c, const char *by, int stmt, struct rewrite whole) {
-    const struct program *p = c->cover->program;
-    struct reason r = reason_of(by, p->buffer[p->stmt[stmt].dst.buffer].name, &whole);
-    chain_reason(c->cover->chain, &r);
-}
-
 /* Long sequences are looked for only where no short one leads to something cheaper. */
 static int drive_further(struct covering *c, struct driver *d, int stmt, double without,
                          struct way *way) {
@@ -242,9 +306,19 @@ static void share_axes(const struct covering *c, struct program *q, int from, in
     if (q->naxes > FEW_AXES) program_share_axes(q, from, to, c->own_axes);
 }
 
-/* The program in which statement `stmt` is another part, which is `at`. */
-static struct program *rewritten(struct covering *c, int stmt, struct stretch *at) {
-    struct program *q = NULL;
+/* The derivation's program, as it goes on from there. */
+static struct outcome led_to(const struct covering *c, const struct derivation *d) {
+    struct outcome o = {.program = program_copy(d->program),
+                        .at = {d->from, d->to},
+                        .whole = derivation_whole(d),
+                        .proved = true};
+    int last;
+    o.at.to -= blocks_hand_on(o.program, o.at.from, o.at.to, &last);
+    share_axes(c, o.program, o.at.from, last);
+    return o;
+}
+
+static struct remake *list_rewritten(struct covering *c, int stmt) {
     struct derivations *all = derivations_new();
     struct driver d = {.needles = c->needles,
                        .out = all,
@@ -258,25 +332,18 @@ static struct program *rewritten(struct covering *c, int stmt, struct stretch *a
         d.device_only = false;
         n = drive_further(c, &d, stmt, without, way);
     }
-    if (all->n > 0) {
-        struct candidate candidate[MAX_WAYS + 1];
-        for (int i = 0; i < n; i++)
-            candidate[i] =
-                (struct candidate){derivation_text(&c->scratch, way[i].d), way[i].price, NULL};
-        candidate[n] = (struct candidate){"keep", without, NULL};
-        int picked = n > 0 ? ask(c, stmt, candidate, n + 1) : 0;
-        if (picked < n) {
-            q = program_copy(way[picked].d->program);
-            give_reason(c, derivation_text(&c->scratch, way[picked].d), stmt,
-                        derivation_whole(way[picked].d));
-            *at = (struct stretch){way[picked].d->from, way[picked].d->to};
-            int last;
-            at->to -= blocks_hand_on(q, at->from, at->to, &last);
-            share_axes(c, q, at->from, last);
-        }
-    }
+    struct remake *x = remake_new(c, subject_of(c, stmt), MAX_WAYS + 1);
+    for (int i = 0; i < n; i++)
+        remake_add(c, x, derivation_text(&c->scratch, way[i].d), way[i].price, led_to(c, way[i].d));
+    if (n > 0) remake_add(c, x, "keep", without, (struct outcome){.program = NULL});
     derivations_free(all);
-    return q;
+    return x;
+}
+
+/* The program in which statement `stmt` is another part, which is `at`. */
+static struct program *rewritten(struct covering *c, int stmt, struct stretch *at) {
+    struct remake *x = fork_known(c);
+    return remade(c, x ? x : list_rewritten(c, stmt), stmt, at);
 }
 
 static void take(struct covering *c, struct program *q, int from, int to) {
@@ -324,12 +391,9 @@ static double price_as_it_is(const struct covering *c, const struct options *all
 }
 
 /* By the instruction that is cheapest where all instances have work; then the parts are added. */
-static double price_in_parts(struct covering *c, const struct options *all, int stmt,
-                             int64_t parts) {
-    struct program *q = sum_in_parts(c->cover->program, stmt, parts);
-    if (!q) return INFINITY;
+static double price_in_parts(struct covering *c, const struct options *all, struct program *q,
+                             int stmt, int64_t parts) {
     double add = part_price(c, q, stmt + 2, stmt + 3).cycles;
-    program_free(q);
     return idle_price(c, &all->at[0], parts) + meeting_price(c->machine) + add;
 }
 
@@ -342,39 +406,38 @@ static bool parts_refused(const struct covering *c, const char *buffer, const ch
 }
 
 /* Long sums in parts (rw_parts.c), where a grid has more instances than the statement has tiles. */
-static struct program *in_parts(struct covering *c, int stmt, struct stretch *at) {
-    struct program *p = c->cover->program, *q = NULL;
-    struct candidate candidate[MAX_PARTS + 1];
+static struct remake *list_parts(struct covering *c, int stmt) {
+    struct program *p = c->cover->program;
     int64_t parts[MAX_PARTS + 1] = {1};
     const struct buffer *sums = &p->buffer[p->stmt[stmt].dst.buffer];
+    struct remake *x =
+        remake_new(c, arena_printf(&c->scratch, "parts of '%s'", sums->name), MAX_PARTS + 1);
     if ((type_is_float(sums->type) && c->floats < rw_parts.effect) ||
         !stmt_is_mac(p, &p->stmt[stmt]) || flow_steady(c)[stmt] ||
         parts_refused(c, sums->name, PARTS_SUFFIX))
-        return NULL;
+        return x;
     struct estimate *of = estimate_open(p, stmt);
     struct options all = estimate_options(c, of, p);
     int n = 1;
     if (all.n > 0 && !all.at[0].fallback)
         n += parts_of(c->machine, needle_of(c->needles, all.at[0].map.instr), p, &all.at[0].map,
                       parts + 1);
-    if (n > 1) candidate[0] = (struct candidate){"keep", price_as_it_is(c, &all), NULL};
-    for (int k = 1; k < n; k++)
-        candidate[k] = (struct candidate){arena_printf(&c->scratch, "%" PRId64, parts[k]),
-                                          price_in_parts(c, &all, stmt, parts[k]) / margin, NULL};
-    estimate_close(of);
-    if (n == 1) return NULL;
-    struct question x = {.kind = QUESTION_REWRITE,
-                         .subject = arena_printf(&c->scratch, "parts of '%s'", sums->name),
-                         .ncandidates = n,
-                         .candidate = candidate};
-    int answer = decide(c->decider, &x);
-    if (answer > 0) q = sum_in_parts(p, stmt, parts[answer]);
-    if (q && !rewrite_prove(&rw_parts, p, q, NULL)) {
-        program_free(q);
-        return NULL;
+    if (n > 1) remake_add(c, x, "keep", price_as_it_is(c, &all), (struct outcome){.program = NULL});
+    for (int k = 1; k < n; k++) {
+        struct outcome o = {.program = sum_in_parts(p, stmt, parts[k]),
+                            .at = {stmt, stmt + 3},
+                            .by = rw_parts.name,
+                            .whole = rw_parts};
+        double price = o.program ? price_in_parts(c, &all, o.program, stmt, parts[k]) : INFINITY;
+        remake_add(c, x, arena_printf(&c->scratch, "%" PRId64, parts[k]), price / margin, o);
     }
-    *at = (struct stretch){stmt, stmt + 3};
-    return q;
+    estimate_close(of);
+    return x;
+}
+
+static struct program *in_parts(struct covering *c, int stmt, struct stretch *at) {
+    struct remake *x = fork_known(c);
+    return remade(c, x ? x : list_parts(c, stmt), stmt, at);
 }
 
 /* ---- sums in parts of few terms ---- */
@@ -436,41 +499,38 @@ static bool lacks_sums(struct covering *c, int stmt) {
 
 /* An instruction makes sums of few terms and adds them to nothing: each part is an issue of it, and
  * the parts are added by whoever adds. */
-static struct program *in_terms(struct covering *c, int stmt, struct stretch *at) {
-    struct terms t[MAX_WAYS];
-    struct candidate candidate[MAX_WAYS + 1];
-    struct program *p = c->cover->program, *q = NULL;
-    int n = 0;
-    bool any = false;
-    for (int i = 0; i < c->needles->n; i++) any |= c->needles->at[i].nparts > 0;
-    if (!any || !lacks_sums(c, stmt)) return NULL;
-    for (int i = 0; i < c->needles->n && n < MAX_WAYS; i++)
-        if (price_terms(c, &c->needles->at[i], stmt, &t[n])) n++;
-    for (int i = 0; i < n; i++) candidate[i] = (struct candidate){t[i].text, t[i].price, NULL};
-    candidate[n] = (struct candidate){"keep", price_of_keeping(c, stmt), NULL};
+static struct remake *list_terms(struct covering *c, int stmt) {
+    const struct program *p = c->cover->program;
     const char *name = p->buffer[p->stmt[stmt].dst.buffer].name;
-    struct question x = {.kind = QUESTION_REWRITE,
-                         .subject = arena_printf(&c->scratch, "terms of '%s'", name),
-                         .ncandidates = n + 1,
-                         .candidate = candidate};
-    int answer = n > 0 ? decide(c->decider, &x) : n;
-    for (int i = 0; i < n; i++) {
-        bool taken = i == answer && rewrite_prove(&rw_terms, p, t[i].program, NULL);
-        if (taken)
-            q = t[i].program;
-        else
-            program_free(t[i].program);
+    struct remake *x =
+        remake_new(c, arena_printf(&c->scratch, "terms of '%s'", name), MAX_WAYS + 1);
+    if (!lacks_sums(c, stmt)) return x;
+    for (int i = 0; i < c->needles->n && x->n < MAX_WAYS; i++) {
+        struct terms t;
+        if (!price_terms(c, &c->needles->at[i], stmt, &t)) continue;
+        struct outcome o = {.program = t.program,
+                            .at = {stmt, stmt + t.stmts},
+                            .by = rw_terms.name,
+                            .whole = rw_terms};
+        remake_add(c, x, t.text, t.price, o);
     }
-    if (q) *at = (struct stretch){stmt, stmt + t[answer].stmts};
-    return q;
+    if (x->n > 0)
+        remake_add(c, x, "keep", price_of_keeping(c, stmt), (struct outcome){.program = NULL});
+    return x;
+}
+
+static struct program *in_terms(struct covering *c, int stmt, struct stretch *at) {
+    struct remake *x = fork_known(c);
+    return remade(c, x ? x : list_terms(c, stmt), stmt, at);
 }
 
 static void terms_all(struct covering *c) {
-    for (int s = 0; s < c->cover->program->nstmts; s++) {
+    bool any = false;
+    for (int i = 0; i < c->needles->n; i++) any |= c->needles->at[i].nparts > 0;
+    for (int s = 0; any && s < c->cover->program->nstmts; s++) {
         struct stretch at;
         struct program *q = in_terms(c, s, &at);
         if (!q) continue;
-        give_reason(c, rw_terms.name, s, rw_terms);
         take(c, q, at.from, at.to);
         s = at.to - 1;
     }
@@ -493,14 +553,12 @@ void rewrite_all(struct covering *c) {
             if (!rewrites[r]->everywhere || kept[s]) continue;
             struct stretch at;
             struct program *q = exchanged(c, rewrites[r], s, &at);
-            if (q) give_reason(c, rewrites[r]->name, s, *rewrites[r]);
             if (q) take_at(c, q, &kept, s, at);
         }
     for (int s = 0; s < c->cover->program->nstmts; s++) {
         struct stretch at = {s, s + 1};
         struct program *q = kept[s] ? NULL : in_parts(c, s, &at);
         if (!q) continue;
-        give_reason(c, rw_parts.name, s, rw_parts);
         take_at(c, q, &kept, s, at);
         s = at.to - 1;
     }

@@ -268,7 +268,7 @@ static bool found_passes(struct bench *bench, int nbenches, const char *file) {
         known = true;
         struct trial t = {.bench = &bench[k], .seed = seed, .text = text};
         trials_run(&t, 1);
-        passes = !outcome_fails(t.outcome);
+        passes = !outcome_fails(t.outcome) && t.outcome != OUTCOME_REFUSED;
         if (!passes)
             fprintf(stderr, "%s: %s: %s\n%s", file, outcome_name[t.outcome], t.reason,
                     t.messages ? t.messages : "");

@@ -14,6 +14,8 @@ struct cut {
     const struct recur *whole;
     const struct program *other;
     const struct recur *like; /* the other program's rest, whose states' names it takes; NULL */
+    const struct recur
+        *groups; /* the same of its groups, where the steps of one are a recurrence too */
     int64_t n, l, m;
     bool open; /* how many steps there are is known when the program runs; n and m are the most */
     int chunk, inner, rest; /* axes */
@@ -92,24 +94,6 @@ static void fill_body(struct program *p, struct recur *r, const struct recur *li
         r->item[k] = (struct item){.kind = ITEM_STMT, .stmt = stmt_in(p, like->item[k].stmt, w)};
 }
 
-/* Outside, a state is what it is when the inner steps are over; there is no other next value. */
-static struct recur *chunks_of(const struct cut *c) {
-    struct program *p = c->p;
-    struct recur *out = recur_over(p, c->chunk, c->whole, 1),
-                 *in = recur_over(p, c->inner, c->whole, c->whole->nitems);
-    struct place_of_step w = {c->whole->axis, c->chunk, c->inner, c->l, 1, 0, NULL};
-    for (int k = 0; k < out->nstates; k++) {
-        out->state[k].next = in->state[k].from = out->state[k].current;
-        if (c->m) out->state[k].to = -1;
-        in->state[k].to = -1;
-    }
-    out->reverse = c->whole->reverse;
-    if (out->reverse) w.sign = -1, w.add = c->m + c->l - 1; /* the steps inside go forwards */
-    fill_body(p, in, c->whole, &w);
-    out->item[0] = (struct item){.kind = ITEM_RECUR, .recur = in};
-    return out;
-}
-
 /* A state with this name, if no buffer has it. */
 static int state_named(struct program *p, const char *name, int like, enum role role) {
     if (program_buffer(p, name) >= 0) return -1;
@@ -120,6 +104,42 @@ static int state_named(struct program *p, const char *name, int like, enum role 
     all[p->nbuffers].role = role;
     p->buffer = all;
     return p->nbuffers++;
+}
+
+/* Of the groups' states: with names of their own where the other program's have; else the steps of
+ * a group go on with the same buffers, and there is no other next value. */
+static bool group_states(const struct cut *c, struct recur *out, struct recur *in) {
+    struct program *p = c->p;
+    for (int k = 0; k < out->nstates; k++) {
+        struct recur_state *of = &out->state[k];
+        in->state[k].to = -1;
+        of->next = of->current;
+        if (c->groups) {
+            const struct recur_state *there = &c->groups->state[k];
+            const struct buffer *b = c->other->buffer;
+            int like = of->current;
+            of->current = state_named(p, b[there->current].name, like, ROLE_STATE);
+            of->next = state_named(p, b[there->next].name, like, ROLE_STATE);
+            if (of->current < 0 || of->next < 0) return false;
+            in->state[k].to = of->next;
+        }
+        in->state[k].from = of->current;
+        if (c->m) of->to = -1;
+    }
+    return true;
+}
+
+static struct recur *chunks_of(const struct cut *c) {
+    struct program *p = c->p;
+    struct recur *out = recur_over(p, c->chunk, c->whole, 1),
+                 *in = recur_over(p, c->inner, c->whole, c->whole->nitems);
+    struct place_of_step w = {c->whole->axis, c->chunk, c->inner, c->l, 1, 0, NULL};
+    out->reverse = c->whole->reverse;
+    if (out->reverse) w.sign = -1, w.add = c->m + c->l - 1; /* the steps inside go forwards */
+    if (!group_states(c, out, in)) return NULL;
+    fill_body(p, in, c->whole, &w);
+    out->item[0] = (struct item){.kind = ITEM_RECUR, .recur = in};
+    return out;
 }
 
 /* The rest's states are buffers of their own where the other program's are: then they are compared
@@ -185,6 +205,7 @@ static bool cut_item(struct cut *c, int item) {
     memcpy(items + item + 1 + more, p->item + item + 1,
            sizeof *items * (size_t)(p->nitems - item - 1));
     items[item].recur = chunks_of(c);
+    if (!items[item].recur) return false;
     if (more) {
         struct recur *rest = rest_of(c, items[item].recur);
         if (!rest) return false;
@@ -196,10 +217,12 @@ static bool cut_item(struct cut *c, int item) {
 }
 
 static bool writes(const struct program *p, const struct recur *r, const char *name) {
-    for (int k = 0; k < r->nitems; k++)
-        if (r->item[k].kind == ITEM_STMT &&
-            !strcmp(p->buffer[p->stmt[r->item[k].stmt].dst.buffer].name, name))
+    for (int k = 0; k < r->nitems; k++) {
+        const struct item *x = &r->item[k];
+        if (x->kind == ITEM_STMT && !strcmp(p->buffer[p->stmt[x->stmt].dst.buffer].name, name))
             return true;
+        if (x->kind == ITEM_RECUR && writes(p, x->recur, name)) return true;
+    }
     return false;
 }
 
@@ -218,9 +241,21 @@ static bool goes_on(const struct recur *first, const struct recur *r) {
            r->state[0].from == first->state[0].to;
 }
 
+/* The steps of one of its groups are a recurrence that begins with the groups' states. */
+static bool holds_steps(const struct recur *groups) {
+    for (int k = 0; k < groups->nitems; k++) {
+        const struct recur *in = groups->item[k].kind == ITEM_RECUR ? groups->item[k].recur : NULL;
+        if (in && in->nstates == groups->nstates && in->nstates > 0 &&
+            in->state[0].from == groups->state[0].current)
+            return true;
+    }
+    return false;
+}
+
 static bool cut_open(const struct recur *r, const struct program *q, const struct recur *like,
-                     int64_t group, int64_t most, struct cut *c) {
-    *c = (struct cut){.whole = r, .other = q, .like = like, .open = true, .l = group};
+                     const struct recur *groups, int64_t group, int64_t most, struct cut *c) {
+    *c = (struct cut){
+        .whole = r, .other = q, .like = like, .groups = groups, .open = true, .l = group};
     c->n = most / group;
     c->m = group - 1;
     return true;
@@ -231,7 +266,7 @@ static bool cut_for(const struct program *p, const struct recur *r, const struct
                     struct items b, struct cut *c) {
     const struct axis *t = &p->axis[r->axis];
     int64_t steps[2] = {0, 0}, group[2] = {0, 0};
-    const struct recur *first = NULL, *like = NULL;
+    const struct recur *first = NULL, *like = NULL, *groups = NULL;
     int found = 0;
     if (t->group || t->first || counts_steps(p, r->item, r->nitems, r->axis)) return false;
     for (int k = b.from; k < b.to; k++) {
@@ -244,18 +279,20 @@ static bool cut_for(const struct program *p, const struct recur *r, const struct
             return false;
         if (follows && s->nstates == r->nstates) like = s;
         if (!first) first = s;
+        if (s == first && s->nstates == r->nstates && holds_steps(s)) groups = s;
         group[found] = a->rest ? -a->group : a->group;
         steps[found++] = a->extent;
     }
     if (t->size)
         return found == 2 && !r->reverse && group[0] > 1 && group[1] == -group[0] &&
-               cut_open(r, q, like, group[0], t->extent, c);
+               cut_open(r, q, like, groups, group[0], t->extent, c);
     if (!found || steps[0] < 1 || steps[0] + steps[1] >= t->extent ||
         (t->extent - steps[1]) % steps[0])
         return false;
     *c = (struct cut){.whole = r,
                       .other = q,
                       .like = like,
+                      .groups = groups,
                       .n = steps[0],
                       .l = (t->extent - steps[1]) / steps[0],
                       .m = steps[1]};

@@ -79,6 +79,8 @@ struct stmt {
     size_t at;                      /* offset in the source, for messages */
     int scope;                      /* in an opened program (ir/steps.h): 1 + the recurrence around it; 0: none */
     bool unmapped;                  /* there: what its value or domain is depends on the step, so no instruction executes it */
+    int alike;                      /* of a body that stands twice, whose copies must give the same bits: one more than twice a number that both
+                                       copies of the statement have, and one more in the second; 0: none */
     bool untold;                    /* a rewrite made it for the fallback, since the whole is cheaper so: no warning */
 };
 

@@ -51,9 +51,19 @@ bool stmt_reads(const struct stmt *s, int buffer) {
     return false;
 }
 
+/* The items among which the recurrence stands. */
+static struct item **list_of(const struct body *b, int **n) {
+    *n = b->around ? &b->around->r->nitems : &b->p->nitems;
+    return b->around ? &b->around->r->item : &b->p->item;
+}
+
 bool body_owns(const struct body *b, int buffer) {
-    for (int i = 0; i < b->p->nitems; i++)
-        if (i != b->at && items_touch(b->p, &b->p->item[i], 1, buffer)) return false;
+    for (const struct body *o = b; o; o = o->around) {
+        int *n;
+        const struct item *item = *list_of(o, &n);
+        for (int i = 0; i < *n; i++)
+            if (i != o->at && items_touch(b->p, &item[i], 1, buffer)) return false;
+    }
     for (int i = 0; i < b->r->nitems; i++)
         if (!body_stmt(b, i) && items_touch(b->p, &b->r->item[i], 1, buffer)) return false;
     return b->p->buffer[buffer].role == ROLE_TEMP;
@@ -101,13 +111,14 @@ int body_append(struct program *p, struct stmt s) {
 }
 
 void body_insert_before(struct body *b, const int *stmt, int n) {
-    struct program *p = b->p;
-    struct item *item = arena_array(&p->arena, (size_t)(p->nitems + n), sizeof *item);
-    memcpy(item, p->item, sizeof *item * (size_t)b->at);
+    int *nitems;
+    struct item **list = list_of(b, &nitems);
+    struct item *item = arena_array(&b->p->arena, (size_t)(*nitems + n), sizeof *item);
+    memcpy(item, *list, sizeof *item * (size_t)b->at);
     for (int k = 0; k < n; k++) item[b->at + k] = (struct item){.kind = ITEM_STMT, .stmt = stmt[k]};
-    memcpy(item + b->at + n, p->item + b->at, sizeof *item * (size_t)(p->nitems - b->at));
-    p->item = item;
-    p->nitems += n;
+    memcpy(item + b->at + n, *list + b->at, sizeof *item * (size_t)(*nitems - b->at));
+    *list = item;
+    *nitems += n;
     b->at += n;
 }
 
@@ -125,4 +136,14 @@ void body_drop(struct body *b, int item) {
     struct recur *r = b->r;
     memmove(r->item + item, r->item + item + 1, sizeof *r->item * (size_t)(r->nitems - item - 1));
     r->nitems--;
+}
+
+bool body_is_plain(const struct body *b) {
+    for (int i = 0; i < b->r->nitems; i++) {
+        const struct stmt *s = body_stmt(b, i);
+        if (!s || s->nwhere) return false;
+        for (int o = 0; o < s->nops; o++)
+            if (s->op[o].code == OP_AXIS) return false;
+    }
+    return b->r->nstates > 0;
 }

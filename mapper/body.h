@@ -1,5 +1,4 @@
-/* The body of a recurrence at the top level of a program, as rewrites see it that change statements in it or move them
- * before it (lift.c, stack.c). */
+/* The body of a recurrence, as rewrites see it that change statements in it or move them before it (lift.c, stack.c). */
 #ifndef ISAMAP_MAPPER_BODY_H
 #define ISAMAP_MAPPER_BODY_H
 
@@ -8,7 +7,8 @@
 struct body {
     struct program *p;
     struct recur *r;
-    int at;        /* the recurrence among the program's items */
+    struct body *around; /* of the recurrence around; NULL: it stands at the top level */
+    int at;        /* the recurrence among the items around it */
     bool *written; /* by buffer: in the body, states too */
 };
 
@@ -29,9 +29,18 @@ bool stmt_reads(const struct stmt *, int buffer);
 /* What `a` is of one, in a buffer `all` with one dimension more before: [0, index of a]. */
 struct access body_row(struct program *, int all, const struct access *a);
 int body_append(struct program *, struct stmt);   /* a statement that is no item yet */
-/* Statements at the top level, before the recurrence, whose place moves on. */
+/* Statements before the recurrence, whose place moves on. */
 void body_insert_before(struct body *, const int *stmt, int n);
 void body_insert(struct body *, int item, int stmt);   /* a statement that is no item yet, before this one */
 void body_drop(struct body *, int item);
+
+/* Groups of `length` steps. The steps behind the last whole one stay one by one, in a recurrence of their own that takes the
+ * states over; false: no room. The body is the statements of one step still; then the recurrence counts groups. */
+bool body_rest(struct body *, int64_t length);
+void body_count_groups(struct body *, int64_t length);
+/* All of that: a group is a recurrence of its own, `inner`, inside that of the groups. The body is plain (body_is_plain). */
+bool body_nest(struct body *, int64_t length, struct body *inner);
+/* Statements alone, without constraints, whose values do not depend on the step's number; there are states. */
+bool body_is_plain(const struct body *);
 
 #endif

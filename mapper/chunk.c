@@ -303,19 +303,9 @@ static bool comes_first(const struct chunking *c, const struct product *x) {
     return true;
 }
 
-static bool plain_body(const struct chunking *c) {
-    for (int i = 0; i < c->body.r->nitems; i++) {
-        const struct stmt *s = body_stmt(&c->body, i);
-        if (!s || s->nwhere) return false;
-        for (int o = 0; o < s->nops; o++)
-            if (s->op[o].code == OP_AXIS) return false;
-    }
-    return c->body.r->nstates > 0;
-}
-
 bool chunk_find(struct program *p, int at, struct chunking *c) {
     *c = (struct chunking){.row = -1};
-    if (!body_open(p, at, &c->body) || !plain_body(c)) return false;
+    if (!body_open(p, at, &c->body) || !body_is_plain(&c->body)) return false;
     const struct axis *steps = &p->axis[c->body.r->axis];
     int nitems = c->body.r->nitems;
     c->steps = steps->extent;

@@ -466,16 +466,12 @@ bool chunk_write(struct chunking *c) {
     write_others(c, PART_LATER);
     for (int k = 0; k < c->nlinear; k++)
         if (!write_state(c, &c->linear[k])) return false;
-    if ((c->open || c->steps % c->length) && !chunk_rest(c)) return false;
+    if ((c->open || c->steps % c->length) && !body_rest(&c->body, c->length)) return false;
     struct recur *r = c->body.r;
     r->item = arena_array(&p->arena, (size_t)c->nitems, sizeof *r->item);
     for (int k = 0; k < c->nitems; k++)
         r->item[k] = (struct item){.kind = ITEM_STMT, .stmt = c->item[k]};
     r->nitems = c->nitems;
-    struct axis *steps = &p->axis[r->axis];
-    steps->name = program_unique(p, steps->name, arena_printf(&p->arena, "%d", (int)c->length));
-    steps->extent = c->steps / c->length;
-    steps->group = c->open ? c->length : 0;
-    steps->param = -1;
+    body_count_groups(&c->body, c->length);
     return true;
 }

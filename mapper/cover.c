@@ -421,20 +421,36 @@ static struct fork *root_of(const struct needles *needles, const struct program 
     return root;
 }
 
-struct cover *mapper_cover_allowing(const struct program *p, const struct machine *m,
-                                    enum rewrite_effect floats, const struct refusals *refused,
-                                    struct needles *kept, struct decider *d, struct diags *diags) {
+/* The sums of open recurrences for groups of steps, in a step of its own. */
+static void change_groups(struct program *p, const struct machine *m, enum rewrite_effect floats,
+                          struct decider *d, struct chain *chain) {
+    const struct reason r = {.by = "groups", .laws = LAWS_EXACT, .sampling = SAMPLE_VALUES};
+    struct program *was = program_copy(p);
+    if (lift_in_groups(p, &m->cycles, floats, d)) {
+        chain_append(chain, was, "forward", true);
+        chain_reason(chain, &r);
+        chain_append(chain, p, r.by, true);
+    }
+    program_free(was);
+}
+
+/* kept: the needles are, and what covers find out with them. grouped: steps of open recurrences may
+ * be grouped; it becomes false where what has to be alike then is not. */
+static struct cover *cover_program(const struct program *p, const struct machine *m,
+                                   enum rewrite_effect floats, const struct refusals *refused,
+                                   struct needles *needles, bool kept, bool *grouped,
+                                   struct decider *d, struct diags *diags) {
     struct cover *cover = memory_array(1, sizeof *cover);
     arena_init(&cover->arena);
     cover->chain = chain_new(p);
     struct program *joined = program_copy(p);
     program_forward(joined, false);
     program_coalesce(joined);
-    struct needles *needles = kept ? kept : needles_open(m);
     joined = change_rows(joined, needles, d, cover->chain);
     change_recurrences(joined, m, floats, d, cover->chain);
     joined = change_factors(joined, needles, floats, d, cover->chain);
     floats_in_f32(joined, needles, refused, d);
+    if (*grouped) change_groups(joined, m, floats, d, cover->chain);
     cover->program = program_open(joined, &cover->arena, &cover->steps);
     struct covering c = {.machine = m,
                          .needles = needles,
@@ -457,10 +473,24 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     if (done) list_items(&c);
     if (done && chain_opens(cover->chain)) chain_append(cover->chain, cover->program, "cut", true);
     covering_close(&c);
-    if (!kept) needles_close(needles);
+    *grouped = done && cover_is_alike(cover);
     if (done) return cover;
     cover_free(cover);
     return NULL;
+}
+
+struct cover *mapper_cover_allowing(const struct program *p, const struct machine *m,
+                                    enum rewrite_effect floats, const struct refusals *refused,
+                                    struct needles *kept, struct decider *d, struct diags *diags) {
+    struct needles *needles = kept ? kept : needles_open(m);
+    bool grouped = true;
+    struct cover *cover = cover_program(p, m, floats, refused, needles, kept, &grouped, d, diags);
+    if (cover && !grouped) {
+        cover_free(cover);
+        cover = cover_program(p, m, floats, refused, needles, kept, &grouped, d, diags);
+    }
+    if (!kept) needles_close(needles);
+    return cover;
 }
 
 void cover_free(struct cover *c) {

@@ -108,8 +108,12 @@ int rw_axes(uint64_t mask, int *axis) {
 
 struct draft draft_open(struct program *p, const struct stmt *like, enum combiner combine,
                         struct access dst) {
-    return (struct draft){
-        .p = p, .s = {.combine = combine, .dst = dst, .at = like->at, .scope = like->scope}};
+    return (struct draft){.p = p,
+                          .s = {.combine = combine,
+                                .dst = dst,
+                                .at = like->at,
+                                .scope = like->scope,
+                                .alike = like->alike}};
 }
 
 void draft_where(struct draft *d, const struct stmt *like) {

@@ -20,6 +20,15 @@ int recur_outermost(const struct work *w, const struct nest *n) {
     return k;
 }
 
+/* How many steps the nest has in one of the outermost recurrence. */
+static double inner_steps(const struct work *w, const struct nest *n) {
+    double steps = 1;
+    for (int k = w->p->stmt[n->first].scope - 1; k >= 0 && w->scope[k].parent >= 0;
+         k = w->scope[k].parent)
+        steps *= (double)w->p->axis[w->scope[k].axis].extent;
+    return steps;
+}
+
 int64_t part_open(struct work *w, const struct nest *n) {
     struct axis *a = &w->p->axis[n->part_axis];
     int64_t extent = a->extent;
@@ -191,25 +200,26 @@ static void reserve(struct work *w, struct nest *n) {
     }
 }
 
-/* Largest first: each byte that stays saves one a step, and whole operands need no copy in slots.
- */
+/* Those first that would bring the most: each byte that stays saves one a step, and whole operands
+ * need no copy in slots. */
 void recur_keep(struct work *w, const struct moves *moves) {
     w->kept_bytes = arena_array(w->arena, (size_t)w->nscopes + 1, sizeof *w->kept_bytes);
     while (!w->keep_nothing) {
         struct nest *best = NULL;
         int operand = -1;
-        int64_t most = 0;
+        double most = 0;
         for (int k = 0; k < w->nnests && w->nscopes; k++)
             for (int i = 0; w->nest[k].core >= 0 && i < w->task[w->nest[k].core].nops; i++) {
                 int64_t bytes = w->nest[k].asked >> i & 1 ? 0 : recur_bytes(w, &w->nest[k], i);
-                if (bytes <= most) continue;
-                most = bytes;
+                double brought = (double)bytes * inner_steps(w, &w->nest[k]);
+                if (brought <= most) continue;
+                most = brought;
                 best = &w->nest[k];
                 operand = i;
             }
         if (!best) break;
         best->asked |= UINT32_C(1) << operand;
-        ask(w, moves, best, operand, most);
+        ask(w, moves, best, operand, recur_bytes(w, best, operand));
     }
     for (int k = 0; k < w->nnests; k++) reserve(w, &w->nest[k]);
 }

@@ -1,17 +1,20 @@
-/* The steps behind the last whole chunk: the body as it was, in a recurrence of its own that begins
- * with the states that the chunks leave. */
-#include "mapper/chunk_int.h"
+/* The steps behind the last whole group of steps: the body as it was, in a recurrence of its own
+ * that begins with the states that the groups leave. */
+#include "mapper/body.h"
 #include "ir/steps.h"
+#include "mapper/rewrite_int.h"
 
 #include <string.h>
 
 struct rest {
-    struct chunking *c;
+    const struct body *body; /* as it was */
+    int64_t steps, length;
+    bool open;
     struct recur *r;
 };
 
 static int state_there(const struct rest *w, int buffer) {
-    const struct recur *from = w->c->body.r;
+    const struct recur *from = w->body->r;
     for (int k = 0; k < from->nstates; k++) {
         if (from->state[k].current == buffer) return w->r->state[k].current;
         if (from->state[k].next == buffer) return w->r->state[k].next;
@@ -23,16 +26,15 @@ static int state_there(const struct rest *w, int buffer) {
  * backwards. Where the length is open, the rest's steps have the numbers of the whole. */
 static struct access placed(void *user, const struct access *a, int read) {
     const struct rest *w = user;
-    const struct chunking *c = w->c;
-    struct program *p = c->body.p;
+    struct program *p = w->body->p;
     struct access x = rw_copy(p, a);
-    int step = c->body.r->axis;
+    int step = w->body->r->axis;
     (void)read;
     for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
         int64_t *row = rw_row(p, &x, d), k = row[step];
         row[step] = 0;
         row[w->r->axis] += k;
-        if (!w->r->reverse && !c->open) row[p->naxes] += k * (c->steps / c->length * c->length);
+        if (!w->r->reverse && !w->open) row[p->naxes] += k * (w->steps / w->length * w->length);
     }
     x.buffer = state_there(w, a->buffer);
     return x;
@@ -45,10 +47,10 @@ static int buffer_like(struct program *p, int like, const char *base, enum role 
     return made;
 }
 
-/* Chunks leave the state in a temporary, from which the rest takes it. */
+/* The groups leave the state in a temporary, from which the rest takes it. */
 static bool hand_over(struct rest *w, int k) {
-    struct program *p = w->c->body.p;
-    const struct recur_state *chunks = &w->c->body.r->state[k];
+    struct program *p = w->body->p;
+    const struct recur_state *chunks = &w->body->r->state[k];
     struct recur_state *rest = &w->r->state[k];
     const char *name = p->buffer[chunks->current].name;
     rest->to = chunks->to;
@@ -64,8 +66,8 @@ static bool hand_over(struct rest *w, int k) {
 }
 
 static int copy_stmt(struct rest *w, int item) {
-    struct program *p = w->c->body.p;
-    const struct stmt from = *body_stmt(&w->c->body, item);
+    struct program *p = w->body->p;
+    const struct stmt from = *body_stmt(w->body, item);
     struct draft d = draft_open(p, &from, from.combine, placed(w, &from.dst, -1));
     draft_mapped(&d, &from, from.nops - 1, placed, w);
     d.s.axes = from.axes;
@@ -82,22 +84,23 @@ static void insert_behind(struct body *b, struct recur *r) {
     p->nitems++;
 }
 
-bool chunk_rest(struct chunking *c) {
-    struct program *p = c->body.p;
-    const struct recur *from = c->body.r;
-    struct rest w = {c, arena_alloc(&p->arena, sizeof *w.r)};
+bool body_rest(struct body *b, int64_t length) {
+    struct program *p = b->p;
+    const struct recur *from = b->r;
+    const struct axis *all = &p->axis[from->axis];
+    struct rest w = {b, all->extent, length, all->size > 0, arena_alloc(&p->arena, sizeof *w.r)};
     *w.r = (struct recur){.nstates = from->nstates, .nitems = from->nitems, .at = from->at};
     w.r->reverse = from->reverse;
-    w.r->axis = program_add_axis(p, program_unique(p, p->axis[from->axis].name, "rest"),
-                                 c->steps % c->length, p->naxes);
+    w.r->axis =
+        program_add_axis(p, program_unique(p, all->name, "rest"), w.steps % length, p->naxes);
     if (w.r->axis < 0) return false;
     struct axis *steps = &p->axis[w.r->axis];
     steps->sequential = true;
-    if (c->open) {
+    if (w.open) {
         steps->size = p->axis[from->axis].size;
-        steps->group = c->length;
+        steps->group = length;
         steps->rest = true;
-        axis_resize(steps, c->steps);
+        axis_resize(steps, w.steps);
     }
     w.r->state = arena_array(&p->arena, (size_t)from->nstates, sizeof *w.r->state);
     w.r->item = arena_array(&p->arena, (size_t)from->nitems, sizeof *w.r->item);
@@ -105,7 +108,7 @@ bool chunk_rest(struct chunking *c) {
         if (!hand_over(&w, k)) return false;
     for (int k = 0; k < from->nitems; k++)
         w.r->item[k] = (struct item){.kind = ITEM_STMT, .stmt = copy_stmt(&w, k)};
-    for (int k = 0; k < from->nstates; k++) c->body.r->state[k].to = w.r->state[k].from;
-    insert_behind(&c->body, w.r);
+    for (int k = 0; k < from->nstates; k++) b->r->state[k].to = w.r->state[k].from;
+    insert_behind(b, w.r);
     return true;
 }

@@ -165,17 +165,28 @@ static struct range op_range(const struct op *o, enum type from, const struct ra
 
 /* ---- statements ---- */
 
-static struct range buffer_range(const struct program *, int buffer, int before, int depth);
+/* What one question has found out: after a statement the range of all that its buffer holds, for
+ * each depth. */
+struct asked {
+    const struct program *p;
+    struct after {
+        struct range range;
+        bool known;
+    } * after; /* nstmts times DEPTH; NULL: nothing yet */
+};
 
-static struct range read_range(const struct program *p, const struct access *a, int stmt,
-                               int depth) {
-    struct range r = buffer_range(p, a->buffer, stmt, depth);
+static struct range buffer_range(struct asked *, int buffer, int before, int depth);
+
+static struct range read_range(struct asked *q, const struct access *a, int stmt, int depth) {
+    const struct program *p = q->p;
+    struct range r = buffer_range(q, a->buffer, stmt, depth);
     if (!a->has_fill) return r;
     enum type t = p->buffer[a->buffer].type;
     return hull(r, constant(type_is_float(t) ? a->fill.f : (double)a->fill.i));
 }
 
-static void op_ranges(const struct program *p, int stmt, int depth, struct range *out) {
+static void op_ranges(struct asked *q, int stmt, int depth, struct range *out) {
+    const struct program *p = q->p;
     const struct stmt *s = &p->stmt[stmt];
     for (int i = 0; i < s->nops; i++) {
         const struct op *o = &s->op[i];
@@ -183,7 +194,7 @@ static void op_ranges(const struct program *p, int stmt, int depth, struct range
         int n = op_info[o->code].arity;
         for (int k = 0; k < n; k++) a[k] = out[o->arg[k]];
         if (o->code == OP_READ)
-            out[i] = read_range(p, &s->read[o->read], stmt, depth);
+            out[i] = read_range(q, &s->read[o->read], stmt, depth);
         else if (o->code == OP_LITERAL)
             out[i] = settled(constant(type_is_float(o->type) ? o->value.f : (double)o->value.i),
                              o->type);
@@ -213,15 +224,16 @@ static double points_per_element(const struct program *p, const struct stmt *s) 
     return points;
 }
 
-static struct range result_range(const struct program *p, int stmt, int depth) {
+static struct range result_range(struct asked *q, int stmt, int depth) {
+    const struct program *p = q->p;
     const struct stmt *s = &p->stmt[stmt];
     enum type t = p->buffer[s->dst.buffer].type;
     struct range *ops = memory_array((size_t)s->nops, sizeof *ops);
-    op_ranges(p, stmt, depth, ops);
+    op_ranges(q, stmt, depth, ops);
     struct range value = settled(ops[s->nops - 1], t);
     free(ops);
     if (s->combine == COMBINE_SET) return value;
-    struct range before = buffer_range(p, s->dst.buffer, stmt, depth);
+    struct range before = buffer_range(q, s->dst.buffer, stmt, depth);
     if (s->combine == COMBINE_MAX || s->combine == COMBINE_MIN) return hull(before, value);
     if (s->combine != COMBINE_ADD) return range_of_type(t);
     double n = points_per_element(p, s);
@@ -263,41 +275,58 @@ static bool replaces(const struct program *p, int stmt) {
     return fills_all(p, &p->stmt[stmt]) || p->stmt[stmt].combine != COMBINE_SET;
 }
 
-/* What was written before the last statement that replaces all is not looked at: in a chain of
- * changes in place each would ask for all before it. */
-static struct range buffer_range(const struct program *p, int buffer, int before, int depth) {
+static struct after *after_of(struct asked *q, int stmt, int depth) {
+    if (!q->after) q->after = memory_array((size_t)q->p->nstmts * DEPTH, sizeof *q->after);
+    return &q->after[stmt * DEPTH + depth - 1];
+}
+
+/* What was written before the last statement that replaces all is not looked at, nor what the
+ * question knows already: a chain of n changes in place takes n steps for each depth. */
+static struct range buffer_range(struct asked *q, int buffer, int before, int depth) {
+    const struct program *p = q->p;
     const struct buffer *b = &p->buffer[buffer];
-    bool given = b->role == ROLE_IN || b->role == ROLE_INOUT || b->role == ROLE_CONST;
     struct range all = range_of_type(b->type), r = all;
-    bool any = given;
+    bool any = b->role == ROLE_IN || b->role == ROLE_INOUT || b->role == ROLE_CONST;
+    int from = before;
     if (depth == 0 || written_elsewhere(p->item, p->nitems, buffer)) return all;
-    int from = 0;
-    for (int s = 0; s < before; s++) {
-        if (p->stmt[s].dst.buffer != buffer) continue;
-        if (p->stmt[s].scope) return all;
-        if (replaces(p, s)) from = s;
+    for (bool found = false; from > 0 && !found;) {
+        if (p->stmt[--from].dst.buffer != buffer) continue;
+        if (p->stmt[from].scope) return all;
+        found = after_of(q, from, depth)->known || replaces(p, from);
     }
     for (int s = from; s < before; s++) {
         if (p->stmt[s].dst.buffer != buffer) continue;
-        struct range next = result_range(p, s, depth - 1);
-        r = !any || replaces(p, s) ? next : hull(r, next);
+        if (!after_of(q, s, depth)->known) {
+            struct range next = result_range(q, s, depth - 1);
+            next = !any || replaces(p, s) ? next : hull(r, next);
+            *after_of(q, s, depth) = (struct after){next, true};
+        }
+        r = after_of(q, s, depth)->range;
         any = true;
     }
     return r;
 }
 
 struct range range_of_buffer(const struct program *p, int buffer, int before) {
-    return buffer_range(p, buffer, before, DEPTH);
+    struct asked q = {p, NULL};
+    struct range r = buffer_range(&q, buffer, before, DEPTH);
+    free(q.after);
+    return r;
 }
 
 void ranges_of_ops(const struct program *p, int stmt, struct range *out) {
-    op_ranges(p, stmt, DEPTH, out);
+    struct asked q = {p, NULL};
+    op_ranges(&q, stmt, DEPTH, out);
+    free(q.after);
 }
 
 void ranges_of_ops_alone(const struct program *p, int stmt, struct range *out) {
-    op_ranges(p, stmt, 0, out);
+    op_ranges(&(struct asked){p, NULL}, stmt, 0, out);
 }
 
 struct range range_of_result(const struct program *p, int stmt) {
-    return result_range(p, stmt, DEPTH);
+    struct asked q = {p, NULL};
+    struct range r = result_range(&q, stmt, DEPTH);
+    free(q.after);
+    return r;
 }

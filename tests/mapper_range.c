@@ -185,9 +185,32 @@ static void test_requantised(void **state) {
     machine_free(m);
 }
 
+/* Changes in place of a part: each may have left what it did not reach, so all are looked at, but
+ * none more than once for each depth. Asked anew wherever one reads what the others wrote, 400 of
+ * them are 400^4 / 24 questions. */
+static void test_changes_in_place(void **state) {
+    struct text t = {0};
+    (void)state;
+    text_printf(&t, "kernel f() { in A: i8[8]  temp B: i32[8]  out C: i32[8]  axes i: 8, j: 5\n"
+                    " B[i] = i32(A[i])\n");
+    for (int n = 0; n < 400; n++)
+        text_printf(&t, n % 2 ? " B[j+3] = min(B[j+3], 100)\n" : " B[j+3] = max(B[j+3], -50)\n");
+    text_printf(&t, " C[i] = B[i] }\n");
+    struct program *p = help_program("f", t.at);
+    struct range first = range_of_buffer(p, p->stmt[0].dst.buffer, 1),
+                 last = range_of_result(p, p->nstmts - 1);
+    assert_true(first.lo == -128 && first.hi == 127 && !first.wraps);
+    assert_true(last.lo <= -128 && last.hi >= 127 && !last.wraps);
+    program_free(p);
+    text_free(&t);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums), cmocka_unit_test(test_grains),
-                                       cmocka_unit_test(test_inside), cmocka_unit_test(test_chains),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums),
+                                       cmocka_unit_test(test_grains),
+                                       cmocka_unit_test(test_inside),
+                                       cmocka_unit_test(test_chains),
+                                       cmocka_unit_test(test_changes_in_place),
                                        cmocka_unit_test(test_requantised)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
+#include <math.h>
 #include <stdlib.h>
 
 const struct access *feed_access(const struct work *w, const struct feed *f) {
@@ -183,20 +184,33 @@ static bool feed_cuts(const struct work *w, const struct nest *n, const struct f
     return cuts;
 }
 
-static void feed_ask(struct work *w, struct nest *n, struct feed f) {
-    int most = deepest(w, n, &f);
-    double near = cache_room(w, 0) / 2, far = cache_room(w, 1);
+static double turns_cycles(const struct work *w, const struct nest *n, const struct feed *f) {
+    return host_turns(w, f->stmt, plan_trips(w, &n->plan, f->depth), feed_cuts(w, n, f));
+}
+
+/* The depth at which the copy takes least time, a tile in both of its layouts passing the caches
+ * that do not hold it. 0: all tiles are too large. */
+static int cheapest(const struct work *w, const struct nest *n, struct feed f) {
     const struct buffer *b = &w->p->buffer[feed_access(w, &f)->buffer];
-    if (most < 1 || n->nfeeds == MAX_FEEDS ||
-        (double)b->elements * (double)type_size(b->type) <= near)
-        return;
-    f.depth = 1;
-    while (f.depth < most && tile_bytes(w, n, &f, f.depth) > near) f.depth++;
-    if (tile_bytes(w, n, &f, f.depth) > (far > 0 ? far : near)) return;
-    struct candidate c[2] = {
-        {"apart", host_cycles(w, f.stmt), NULL},
-        {"tile by tile",
-         host_turns(w, f.stmt, plan_trips(w, &n->plan, f.depth), feed_cuts(w, n, &f)), NULL}};
+    double bytes = (double)b->elements * (double)type_size(b->type), best = INFINITY, exposed,
+           near = cache_room(w, 0) / 2, far = cache_room(w, 1);
+    int most = deepest(w, n, &f), found = 0;
+    if (n->nfeeds == MAX_FEEDS || bytes <= near) return 0;
+    for (f.depth = 1; f.depth <= most; f.depth++) {
+        double tile = tile_bytes(w, n, &f, f.depth);
+        if (tile > fmax(near, far)) continue;
+        double cycles = turns_cycles(w, n, &f) +
+                        stream_cycles(w, (struct passing){2 * bytes, bytes}, 2 * tile, &exposed);
+        if (cycles <= best) found = f.depth, best = cycles;
+    }
+    return found;
+}
+
+static void feed_ask(struct work *w, struct nest *n, struct feed f) {
+    f.depth = cheapest(w, n, f);
+    if (!f.depth) return;
+    struct candidate c[2] = {{"apart", host_cycles(w, f.stmt), NULL},
+                             {"tile by tile", turns_cycles(w, n, &f), NULL}};
     const char *subject = arena_printf(
         w->arena, "the copy of statement %d and the nest of statement %d", f.stmt, n->first);
     if (work_ask(w, QUESTION_FUSION, subject, c, 2, c[1].cost < c[0].cost) != 1) return;

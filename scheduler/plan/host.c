@@ -205,11 +205,18 @@ static bool cuts_block(const struct work *w, const struct access *acc, int axis,
     return false;
 }
 
+/* Has a tile too little of a row to copy it in vectors? */
+static bool cuts_row(const struct work *w, const struct stmt *st, const struct access *acc,
+                     int axis, int64_t tile) {
+    return tile < ROW_OF_WINDOW && row_axis(w, st, acc) == axis;
+}
+
 bool host_cuts(const struct work *w, int stmt, int axis, int64_t tile) {
     const struct stmt *st = &w->p->stmt[stmt];
     if (tile >= w->p->axis[axis].extent) return false;
-    bool cuts = cuts_block(w, &st->dst, axis, tile);
-    for (int r = 0; r < st->nreads; r++) cuts |= cuts_block(w, &st->read[r], axis, tile);
+    bool cuts = cuts_block(w, &st->dst, axis, tile) || cuts_row(w, st, &st->dst, axis, tile);
+    for (int r = 0; r < st->nreads; r++)
+        cuts |= cuts_block(w, &st->read[r], axis, tile) || cuts_row(w, st, &st->read[r], axis, tile);
     return cuts;
 }
 

@@ -110,20 +110,73 @@ static bool next_point(const struct trial *t, int64_t *index) {
     return false;
 }
 
-static int64_t key_of(const struct layout *l, const int64_t *place_extent, const int64_t *index,
-                      bool *negative) {
-    int64_t key = 0;
-    for (int p = 0; p < l->nplaces; p++) {
-        int64_t v = lexpr_eval(l->place[p].expr, index);
-        if (v < 0) *negative = true;
-        key = key * place_extent[p] + v;
+/* ---- all points of a box, the last index fastest ---- */
+
+/* Adds so many times the expression, which depends on index d alone, at each point. */
+static void add_along(const struct trial *t, const struct lexpr *e, int64_t times, int d,
+                      int64_t *out) {
+    int64_t index[MAX_DIMS] = {0}, outer = 1, inner = 1, *at = out;
+    for (int i = 0; i < d; i++) outer *= t->extent[i];
+    for (int i = d + 1; i < t->ndims; i++) inner *= t->extent[i];
+    int64_t *value = memory_array((size_t)t->extent[d], sizeof *value);
+    for (int64_t v = 0; v < t->extent[d]; v++) {
+        index[d] = v;
+        value[v] = times * lexpr_eval(e, index);
     }
-    return key;
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t v = 0; v < t->extent[d]; v++)
+            for (int64_t i = 0; i < inner; i++) *at++ += value[v];
+    free(value);
+}
+
+static void add_everywhere(const struct trial *t, const struct lexpr *e, int64_t times,
+                           int64_t *out) {
+    int64_t index[MAX_DIMS] = {0};
+    do *out++ += times * lexpr_eval(e, index);
+    while (next_point(t, index));
+}
+
+/* The same of any expression. Sums are added term by term: most terms depend on one index. */
+static void add_values(const struct trial *t, const struct lexpr *e, int64_t times, int64_t *out) {
+    int uses = 0, last = 0;
+    for (int d = 0; d < t->ndims; d++)
+        if (lexpr_uses(e, d)) uses++, last = d;
+    if (uses <= 1) {
+        add_along(t, e, times, last, out);
+    } else if (e->op == '+' || e->op == '-') {
+        add_values(t, e->a, times, out);
+        add_values(t, e->b, e->op == '+' ? times : -times, out);
+    } else if (e->op == '*' && e->a->op == 'n') {
+        add_values(t, e->b, times * e->a->number, out);
+    } else if (e->op == '*' && e->b->op == 'n') {
+        add_values(t, e->a, times * e->b->number, out);
+    } else {
+        add_everywhere(t, e, times, out);
+    }
 }
 
 struct seen {
     int64_t key, point;
 };
+
+/* The place of each point, as one number; true: some are negative. */
+static bool find_places(const struct trial *t, const int64_t *place_extent, int64_t points,
+                        struct seen *seen) {
+    const struct layout *l = t->l->map;
+    int64_t *value = memory_array((size_t)points, sizeof *value);
+    bool negative = false;
+    for (int64_t n = 0; n < points; n++) seen[n].point = n;
+    for (int p = 0; p < l->nplaces; p++) {
+        memset(value, 0, (size_t)points * sizeof *value);
+        add_values(t, l->place[p].expr, 1, value);
+        for (int64_t n = 0; n < points; n++) {
+            negative |= value[n] < 0;
+            seen[n].key = seen[n].key * place_extent[p] + value[n];
+        }
+    }
+    free(value);
+    return negative;
+}
 
 static int by_key(const void *a, const void *b) {
     const struct seen *x = a, *y = b;
@@ -174,8 +227,8 @@ static bool find_twice(struct seen *seen, int64_t points, int64_t box, struct se
 
 static void check_places(const struct trial *t) {
     const struct layout *l = t->l->map;
-    int64_t place_extent[64], box = 1, points = 1, index[MAX_DIMS] = {0};
-    bool units = false, negative = false;
+    int64_t place_extent[64], box = 1, points = 1;
+    bool units = false;
     for (int d = 0; d < t->ndims; d++) points *= t->extent[d];
     if (points == 0) return;
     layout_extents(l, t->extent, place_extent);
@@ -191,10 +244,7 @@ static void check_places(const struct trial *t) {
         }
     }
     struct seen *seen = memory_array((size_t)points, sizeof *seen);
-    for (int64_t n = 0; n < points; n++) {
-        seen[n] = (struct seen){key_of(l, place_extent, index, &negative), n};
-        next_point(t, index);
-    }
+    bool negative = find_places(t, place_extent, points, seen);
     int before = t->d->errors;
     if (negative)
         check_error(t->d, t->l->at,

@@ -162,6 +162,10 @@ static const struct defect layouts[] = {
      "k-1"},
     {DRAFT "avx512.xml", "layout=\"k,j -> j, k\"", "layout=\"k,j -> j*k\"",
      "expected a number as one factor", "j*k"},
+    {DRAFT "avx512.xml", "layout=\"k,j -> j, k\"", "layout=\"k,j -> j-k, k\"", "negative places",
+     "j-k"},
+    {DRAFT "avx512.xml", "layout=\"k,j -> j, k\"", "layout=\"k,j -> (k+j)%16, k/4\"",
+     "puts elements 0,1 and 1,0 in one place", "(k+j)"},
 };
 
 static const struct defect bits[] = {

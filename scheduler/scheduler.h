@@ -57,7 +57,9 @@ struct effort {
     int64_t nests;    /* that were to be planned, again in each group that was considered */
     int64_t searches; /* made: those of the other nests were known */
     int64_t plans;    /* priced */
-    int64_t timed;    /* of these on the clock */
+    int64_t refused;  /* of these for their holds alone */
+    int64_t misjudged; /* of these; with options.audit */
+    int64_t timed;    /* of the plans on the clock */
     int64_t below;    /* nests whose plan takes less than what was to be a bound from below: from then on nothing is given up by it */
 };
 struct effort *known_effort(struct known_searches *);
@@ -88,6 +90,7 @@ struct scheduler_options {
     /* Cycles of a schedule by a simulator that executes at most so many instructions, for the best plans of a nest; negative: not
      * known. `steps` becomes how many it executed. Or NULL. */
     double (*simulate)(const struct schedule *, int64_t *steps);
+    bool audit; /* tests: plans that are refused unpriced are priced too, and effort.misjudged counts those that are legal */
     double (*bound)(void *user, double least); /* tests make the bound from below of a nest a wrong one; NULL */
     void (*doing)(void *user, const char *phase); /* scheduler_compile says what it does; or NULL */
     void *user;

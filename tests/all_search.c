@@ -117,6 +117,38 @@ static void search_finds_the_best(void **state) {
     }
 }
 
+/* ---- what is refused unpriced would be refused ---- */
+
+static void refusals_are_right(void **state) {
+    static const struct small large[] = {
+        {{"machines/cpu-avx2.xml", NULL, layer_f32}, SIZE(96, 70, 200)},
+        {{"machines/cpu-amx.xml", NULL, gmm_i8}, SIZE(96, 64, 256)},
+        {{EDGE, gmm_i8}, SIZE(256, 192, 32)},
+    };
+    enum { LARGE = sizeof large / sizeof large[0] };
+    int64_t refused = 0;
+    (void)state;
+    for (int i = 0; i < PLAN_CASES + LARGE; i++) {
+        struct known_searches *known = known_open();
+        struct scheduler_options options = {
+            .threads = 1, .steps = FEW, .audit = true, .searches = known};
+        struct decider *d = decider_open(&plan_best, 0);
+        struct compiled r;
+        if (i < PLAN_CASES)
+            compiled_case(&r, &plan_cases[i], NULL, 0);
+        else
+            compiled_case(&r, &large[i - PLAN_CASES].k, large[i - PLAN_CASES].size, 3);
+        compiled_decide(&r, d, &options);
+        assert_non_null(r.s);
+        assert_int_equal(known_effort(known)->misjudged, 0);
+        refused += known_effort(known)->refused;
+        decider_close(d);
+        compiled_free(&r);
+        known_close(known);
+    }
+    assert_true(refused > 1000);
+}
+
 /* ---- partial sums leave and return ---- */
 
 /* The reduction outside, in small blocks; the rest as the search would. */
@@ -360,6 +392,7 @@ static void a_trace_gives_the_same_schedule(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(search_finds_the_best),
+        cmocka_unit_test(refusals_are_right),
         cmocka_unit_test(partial_sums_return),
         cmocka_unit_test(cost_is_proportional),
         cmocka_unit_test(every_choice_is_asked),

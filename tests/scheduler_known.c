@@ -37,8 +37,10 @@ static struct effort take_with(const struct machine *m, const char *kernel, int6
     program_free(p);
     arena_free(&a);
     diags_free(&d);
-    return (struct effort){e.nests - before.nests, e.searches - before.searches,
-                           e.plans - before.plans, e.timed - before.timed, 0};
+    return (struct effort){.nests = e.nests - before.nests,
+                           .searches = e.searches - before.searches,
+                           .plans = e.plans - before.plans,
+                           .timed = e.timed - before.timed};
 }
 
 static struct effort take(const struct machine *m, const char *kernel, struct known_searches *known,

@@ -18,7 +18,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_UNROLLED = 96, MAX_SETTLED = 160 };
 /* Between plans that take equally long: what else they use counts a little. */
 static const double TIE = 0.02;
 
@@ -255,6 +254,13 @@ bool chain_fits(struct work *w, const struct moves *moves, const struct nest *n,
     return fits_memories(&c, used, none);
 }
 
+bool never_spills(const struct nest *n, const struct task *t, const struct opnd *o) {
+    if (n->nprefix || o->from || o->to || !o->returns || t->needle->in->completes >= 0) return true;
+    for (int i = 0; i < t->nops; i++)
+        if (attached_at(&t->op[i], STORES)) return true; /* nobody brings partial sums home */
+    return attached_at(o, CHANGES) || attached_at(o, FILLS);
+}
+
 /* Does a block's result reach home before the next block fetches it? */
 static bool spills_in_step(const struct pricing *c, const struct task *t, const struct hold *h,
                            const struct instr *in, const struct instr *out) {
@@ -295,10 +301,10 @@ static bool price_blocks(struct pricing *c, const struct task *t, const struct o
 static bool price_spills(struct pricing *c, const struct task *t, const struct opnd *o,
                          const struct hold *h, double blocks) {
     const struct access *acc = &c->w->p->stmt[t->stmt].dst;
+    if (never_spills(c->nest, t, o)) return false;
     struct copy in = copy_price(c->w, c->moves, c->plan, t, o, acc, true, h->depth, h->fill_by),
                 out = copy_price(c->w, c->moves, c->plan, t, o, acc, false, h->depth, h->drain_by);
     if (!in.in || !out.in || !spills_in_step(c, t, h, in.in, out.in)) return false;
-    if (c->nest->nprefix || o->from || o->to || !o->returns) return false;
     double share = 1 - 1 / blocks, times = plan_trips(c->w, c->plan, h->depth) * share,
            bytes = plan_traffic(c->w, c->plan, t, acc, h->depth) * share *
                    (double)type_size(c->w->p->buffer[acc->buffer].type);
@@ -340,10 +346,10 @@ static double passing_room(const struct pricing *c, const struct task *t, int64_
     return words;
 }
 
-static bool is_loaded(const struct pricing *c, const struct task *t, int i) {
+bool price_loads(const struct work *w, const struct nest *n, const struct task *t, int i) {
     const struct opnd *o = &t->op[i];
-    const struct home *h = work_home(c->w, opnd_access(c->w, t, o)->buffer);
-    return nest_begins_at_home(c->w, c->nest, o) && !(c->nest->kept >> i & 1) &&
+    const struct home *h = work_home(w, opnd_access(w, t, o)->buffer);
+    return nest_begins_at_home(w, n, o) && !(n->kept >> i & 1) &&
            (!h->is_tile || h->memory != o->memory);
 }
 
@@ -391,7 +397,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         const struct opnd *o = &t->op[i];
         if (!is_local(o)) continue;
         const struct access *acc = opnd_access(w, t, o);
-        bool load = is_loaded(c, t, i);
+        bool load = price_loads(c->w, c->nest, t, i);
         double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
         if (attached_at(o, CHANGES) && (blocks > 1 || !follow_price(c, o, &c->plan->hold[i])))
             return false;
@@ -444,7 +450,7 @@ static bool price_issues(struct pricing *c, const struct task *t) {
         if (trips <= 1 || !loop_unrolled(c->w, c->nest, c->plan, i)) continue;
         *(loop_settles(c->w, c->nest, c->plan, i) ? &settled : &body) *= trips;
     }
-    return body <= MAX_UNROLLED && (settled <= 1 || body * settled <= MAX_SETTLED);
+    return unrolled_fits(body, settled);
 }
 
 /* What is compared: where the nest takes so long, and a little for what else is used. */
@@ -493,7 +499,7 @@ static double least_cycles(const struct pricing *c, const struct task *t) {
         const struct hold *h = &c->plan->hold[i];
         if (!is_local(o) || keeps_part(h)) continue;
         for (int fill = 0; fill < 2; fill++) {
-            if (fill ? !is_loaded(c, t, i) : !o->writes || c->nest->nchain) continue;
+            if (fill ? !price_loads(c->w, c->nest, t, i) : !o->writes || c->nest->nchain) continue;
             struct transfer x = transfer_of(
                 c, t, o, fill ? opnd_access(c->w, t, o) : &c->w->p->stmt[t->stmt].dst, fill, h);
             if (!x.copy.in) return INFINITY;

@@ -53,6 +53,19 @@ static inline void pricing_begin(struct pricing *c, struct work *w, const struct
     c->plan = p;
 }
 
+/* How much straight-line code loops may become: of those that are unrolled, and of those in which fills
+ * settle where they are in padding. */
+static inline bool unrolled_fits(double body, double settled) {
+    const double unrolled = 96, with_settled = 160;
+    return body <= unrolled && (settled <= 1 || body * settled <= with_settled);
+}
+
+/* plan.c */
+/* Does what operand i of the core reads come from home? */
+bool price_loads(const struct work *, const struct nest *, const struct task *, int i);
+/* Partial sums of the result cannot leave its copies and return, whatever the plan. */
+bool never_spills(const struct nest *, const struct task *, const struct opnd *);
+
 /* price.c: cycles, or 0 where the term is left out; the plan says it. */
 double price_add(const struct pricing *, enum price_term, double cycles);
 

@@ -205,6 +205,7 @@ static int hold_options(const struct search *s, struct plan *p, int i, enum widt
 }
 
 struct residencies {
+    struct legal legal;
     struct hold option[MAX_OPERANDS][OPTIONS];
     int count[MAX_OPERANDS], at[MAX_OPERANDS];
 };
@@ -212,6 +213,7 @@ struct residencies {
 static bool options_make(struct search *s, struct plan *p, enum width wide, struct residencies *r) {
     const struct task *t = search_task(s);
     memset(r->at, 0, sizeof r->at);
+    legal_begin(&r->legal, s, p);
     for (int i = 0; i < t->nops; i++) {
         r->count[i] = 1;
         r->option[i][0] = (struct hold){.depth = p->nloops, .slots = 1};
@@ -227,7 +229,7 @@ static bool options_next(const struct search *s, struct residencies *r) {
     return i < n;
 }
 
-static bool price(struct search *s, struct plan *p, const struct residencies *r, double limit) {
+static bool price(struct search *s, struct plan *p, struct residencies *r, double limit) {
     const struct task *t = search_task(s);
     for (int i = 0; i < t->nops; i++) {
         p->hold[i] = r->option[i][r->at[i]];
@@ -241,7 +243,12 @@ static bool price(struct search *s, struct plan *p, const struct residencies *r,
     s->budget--;
     p->parts = PARTS_ANY;
     p->outward = 0;
-    return plan_price_below(s->w, s->moves, s->nest, p, limit);
+    if (legal_perhaps(&r->legal, p)) return plan_price_below(s->w, s->moves, s->nest, p, limit);
+    s->w->effort->plans++;
+    s->w->effort->refused++;
+    if (s->w->options && s->w->options->audit)
+        s->w->effort->misjudged += plan_price(s->w, s->moves, s->nest, p);
+    return false;
 }
 
 double residency_best(struct search *s, struct plan *p, bool wide) {

@@ -63,6 +63,19 @@ bool space_axes(struct search *);
 void space_keep_whole(struct search *, int64_t most); /* reductions of at most so many stay whole */
 void space_build(const struct search *, const struct point *, struct plan *);
 
+/* search_legal.c: false: the price would refuse the plan for its holds. For one list of loops, which is
+ * tabulated; bit d of `known`: bytes of a slot at depth d. */
+struct legal {
+    struct search *s;
+    uint64_t walks[MAX_OPERANDS], leaves[MAX_OPERANDS]; /* loops: as of axes in `asked` */
+    double trips[MAX_LOOPS];
+    unsigned repeated, reads_home; /* operands: in registers; read where they lie */
+    uint64_t known[MAX_OPERANDS];
+    int64_t bytes[MAX_OPERANDS][MAX_LOOPS + 1];
+};
+void legal_begin(struct legal *, struct search *, const struct plan *);
+bool legal_perhaps(struct legal *, const struct plan *);
+
 /* search_hold.c: the best residency for the plan's loops, of the likely ones or (wide) of all;
  * infinite when there is none. */
 double residency_best(struct search *, struct plan *, bool wide);

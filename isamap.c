@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -364,13 +365,14 @@ bool job_prove(isamap *im, struct job *j) {
     return im->option.no_check || job_check(im, j) || refused(im, j);
 }
 
-static double simulated_cycles(const struct schedule *s, int64_t *steps) {
-    struct sim_options options = {.no_values = true, .trusted = true, .steps = *steps};
+static double simulated_cycles(const struct schedule *s, double most, int64_t *steps) {
+    struct sim_options options = {
+        .no_values = true, .trusted = true, .steps = *steps, .most = most};
     struct sim_result r;
     struct diags diags;
     diags_init(&diags);
     bool ok = sim_run(s, NULL, &options, &r, &diags);
-    double cycles = ok ? r.cycles : -1;
+    double cycles = ok ? r.cycles : r.beyond ? INFINITY : -1;
     *steps = r.steps;
     sim_result_free(&r);
     diags_free(&diags);

@@ -39,7 +39,7 @@ double nest_time(const struct work *w, const struct moves *moves, const struct n
     alone.nest[n->number].plan = *p;
     alone.nest[n->number].plan.tiling = NULL;
     if (schedule_emit_nest(&alone, moves, n->number) && !diags.errors)
-        cycles = w->options->simulate(alone.s, steps);
+        cycles = w->options->simulate(alone.s, 0, steps);
     else
         *steps = 0;
     schedule_free(alone.s);

@@ -88,8 +88,8 @@ struct scheduler_options {
     struct lefts *left;
     bool strict;                       /* scheduler_compile: sums of products on the fallback of a machine with instructions for products are errors */
     /* Cycles of a schedule by a simulator that executes at most so many instructions, for the best plans of a nest; negative: not
-     * known. `steps` becomes how many it executed. Or NULL. */
-    double (*simulate)(const struct schedule *, int64_t *steps);
+     * known; INFINITY: more than `most`, if that is above 0. `steps` becomes how many it executed. Or NULL. */
+    double (*simulate)(const struct schedule *, double most, int64_t *steps);
     bool audit; /* tests: plans that are refused unpriced are priced too, and effort.misjudged counts those that are legal */
     double (*bound)(void *user, double least); /* tests make the bound from below of a nest a wrong one; NULL */
     void (*doing)(void *user, const char *phase); /* scheduler_compile says what it does; or NULL */

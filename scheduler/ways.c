@@ -23,6 +23,7 @@ static const double AS_PRICED = 1.25, ON_CPU = 0.97, NEARLY = 1.1, BETTER = 0.99
 struct seen {
     const char *text; /* of the schedule */
     double cycles;
+    double most; /* INFINITY: it takes more than this; 0: as many cycles, or not known */
 };
 struct trying {
     const struct program *p;
@@ -55,25 +56,32 @@ static bool has_grid(const struct machine *m) {
     return false;
 }
 
+static struct seen *seen_find(struct trying *t, const char *text) {
+    for (int i = 0; i < t->nseen; i++)
+        if (strcmp(t->seen[i].text, text) == 0) return &t->seen[i];
+    GROW(&t->arena, t->seen, t->nseen, t->cap_seen);
+    t->seen[t->nseen] = (struct seen){arena_strdup(&t->arena, text), -1, 0};
+    return &t->seen[t->nseen++];
+}
+
 /* Cycles of the device: simulated where that is short. INFINITY: of others it was, not of this
- * one; what is planned is not compared with what was simulated. */
-static double device_cycles(struct trying *t, const struct schedule *s) {
+ * one; what is planned is not compared with what was simulated. Or it takes more than `most`, if
+ * that is above 0: once others were simulated nobody needs to know how much more. */
+static double device_cycles(struct trying *t, const struct schedule *s, double most) {
     struct text text = {0};
     schedule_print(s, &text);
-    for (int i = 0; i < t->nseen; i++)
-        if (strcmp(t->seen[i].text, text.at) == 0) {
-            text_free(&text);
-            return t->seen[i].cycles;
-        }
+    struct seen *seen = seen_find(t, text.at);
+    text_free(&text);
+    if (!t->walked) most = 0;
+    if (seen->cycles >= 0 && (seen->most <= 0 || (most > 0 && most <= seen->most)))
+        return seen->cycles;
     int64_t steps = STEPS;
     bool apart = s->host_rate > 0 || has_grid(t->m);
-    double cycles = t->options->simulate && apart ? t->options->simulate(s, &steps) : -1;
+    double cycles = t->options->simulate && apart ? t->options->simulate(s, most, &steps) : -1;
     t->walked |= cycles > 0;
+    seen->most = isinf(cycles) ? most : 0;
     if (cycles <= 0) cycles = t->walked ? INFINITY : schedule_cost(s, NULL);
-    GROW(&t->arena, t->seen, t->nseen, t->cap_seen);
-    t->seen[t->nseen] = (struct seen){arena_strdup(&t->arena, text.at), cycles};
-    text_free(&text);
-    return t->seen[t->nseen++].cycles;
+    return seen->cycles = cycles;
 }
 
 /* Nobody hears of it. INFINITY: there is none, or it cannot cost less than so much, since its
@@ -94,7 +102,7 @@ static double cost_of(struct trying *t, double most, enum question_kind kind) {
     struct schedule *s = schedule_mapped(t->p, t->m, t->floats, t->decider, &quiet, &cover, &diags);
     if (s) t->next = s->planned;
     bool may = s && diags.n <= t->warnings && s->least + s->host < most;
-    double cost = may ? device_cycles(t, s) + s->host : INFINITY;
+    double cost = may ? device_cycles(t, s, most - s->host) + s->host : INFINITY;
     schedule_free(s);
     cover_free(cover);
     diags_free(&diags);
@@ -331,7 +339,7 @@ static bool better_on_cpu(struct trying *t, const struct schedule *s) {
     struct put_question *asked = asked_copy(t, &n);
     bool lost = loses_lanes(asked, n);
     if (!n || s->program->nstmts > STATEMENTS) return false;
-    double cost = device_cycles(t, s);
+    double cost = device_cycles(t, s, 0);
     if (!lost && cost <= NEARLY * s->alone) return false;
     t->left = tries_of(s);
     t->hopeless = lost ? HOPELESS : NEARLY;
@@ -352,7 +360,7 @@ static double covered(const struct put_question *a, int n) {
 static bool better_on_grid(struct trying *t, const struct schedule *s) {
     int n = 0;
     struct put_question *asked = asked_copy(t, &n);
-    double cost = s->program->nstmts > STATEMENTS ? 0 : device_cycles(t, s);
+    double cost = s->program->nstmts > STATEMENTS ? 0 : device_cycles(t, s, 0);
     if (cost <= AS_PRICED * covered(asked, n) || cost > IDLE * covered(asked, n)) return false;
     t->left = tries_of(s);
     t->hopeless = HOPELESS;
@@ -369,7 +377,7 @@ static bool better_ways(struct trying *t, const struct schedule *s) {
     if (s->host_rate <= 0) return has_grid(t->m) ? better_on_grid(t, s) : better_on_cpu(t, s);
     t->better = BETTER;
     t->planned = s->planned;
-    double cost = device_cycles(t, s) + s->host;
+    double cost = device_cycles(t, s, 0) + s->host;
     struct put_question *asked = asked_copy(t, &n);
     t->left = tries_of(s);
     bool as_priced = cost * s->host_rate <= AS_PRICED * priced(asked, n);
@@ -419,7 +427,7 @@ struct times {        /* of device and host together */
 static struct times times_of(struct trying *t, const struct schedule *s) {
     int64_t steps = LONG_STEPS;
     if (!s) return (struct times){INFINITY, INFINITY};
-    double cycles = t->options->simulate ? t->options->simulate(s, &steps) : -1;
+    double cycles = t->options->simulate ? t->options->simulate(s, 0, &steps) : -1;
     return (struct times){cycles > 0 ? cycles + s->host : -1, schedule_cost(s, NULL) + s->host};
 }
 
@@ -436,7 +444,7 @@ static bool may_gain_rows(struct trying *t, const struct schedule *s, const stru
     bool rows = false;
     for (int i = 0; i < n; i++) rows |= asks_for_rows(&asked[i]) && asked[i].answer == 0;
     return rows && (s->host_rate <= 0 || cover_of_one_row(cover, t->options->needles) >=
-                                             (1 - BETTER) * (device_cycles(t, s) + s->host));
+                                             (1 - BETTER) * (device_cycles(t, s, 0) + s->host));
 }
 
 /* As at first, but for the first so many answers that are preferred. */

@@ -11,6 +11,7 @@ bool sim_run(const struct schedule *s, void *const *data, const struct sim_optio
                                     .trace = o->trace,
                                     .size = o->size,
                                     .steps = o->steps,
+                                    .most = o->most,
                                     .order_seed = o->order_seed,
                                     .times = o->times,
                                     .latency_low = o->latency_low,

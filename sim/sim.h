@@ -24,6 +24,7 @@ struct sim_options {
     const char *trace;      /* Chrome trace JSON to write; or NULL */
     const int64_t *size;    /* of the program's sizes known only when it runs; NULL: the largest */
     int64_t steps;          /* bound on instructions executed; 0: 10^10 */
+    double most;            /* bound on cycles, beyond which the run ends in an error; 0: none */
     uint64_t order_seed;    /* not 0: among the instructions that signals let go on, any is next, as
                                other times would have it; cycles then mean nothing */
     bool times;             /* fill sim_result.time */

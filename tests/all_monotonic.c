@@ -60,12 +60,14 @@ static const struct grid {
     {PORT("tpu1"), "rate=\"20\"", {"rate=\"10\"", "rate=\"20\"", "rate=\"80\""}},
 };
 
-static double simulated(const struct schedule *s, int64_t *steps) {
-    struct sim_options quick = {.no_values = true, .trusted = true, .steps = *steps};
+static double simulated(const struct schedule *s, double most, int64_t *steps) {
+    struct sim_options quick = {.no_values = true, .trusted = true, .steps = *steps, .most = most};
     struct sim_result result;
     struct diags d;
     diags_init(&d);
-    double cycles = sim_run(s, NULL, &quick, &result, &d) ? result.cycles : -1;
+    double cycles = sim_run(s, NULL, &quick, &result, &d) ? result.cycles
+                    : result.beyond                       ? INFINITY
+                                                          : -1;
     *steps = result.steps;
     sim_result_free(&result);
     diags_free(&d);
@@ -86,7 +88,7 @@ static double device_cycles(const struct machine *m, const char *text, struct te
     assert_non_null(p);
     struct schedule *s = scheduler_compile(p, m, REWRITE_REORDERS, decider, &options, &cover, &d);
     int64_t steps = 0;
-    double cycles = s ? simulated(s, &steps) : -1;
+    double cycles = s ? simulated(s, 0, &steps) : -1;
     *host = s ? s->host : 0;
     int sampled;
     struct text reason = {0};

@@ -112,6 +112,12 @@ static void same_pieces(struct marks *m, const struct plain *p) {
     }
 }
 
+static void forget(struct marks *m, struct plain *p) {
+    marks_forget(m);
+    memset(p->granule, 0, (size_t)p->n * sizeof *p->granule);
+    memset(p->read, 0, (size_t)p->n * QUEUES * sizeof *p->read);
+}
+
 static void as_piece_by_piece(int64_t n, uint64_t seed) {
     struct plain p = {calloc((size_t)n, sizeof *p.granule),
                       calloc((size_t)n * QUEUES, sizeof *p.read), n};
@@ -130,13 +136,12 @@ static void as_piece_by_piece(int64_t n, uint64_t seed) {
             marks_remove(&m, first, last, x.queue, number);
             plain_remove(&p, first, last, x.queue, number);
         }
+        if (!below(&s, 300)) forget(&m, &p); /* what was made is used again */
         same_answers(&m, &p, &s, step);
         if (step % 997 == 0) same_pieces(&m, &p);
     }
     same_pieces(&m, &p);
-    marks_forget(&m);
-    memset(p.granule, 0, (size_t)n * sizeof *p.granule);
-    memset(p.read, 0, (size_t)n * QUEUES * sizeof *p.read);
+    forget(&m, &p);
     same_pieces(&m, &p);
     same_answers(&m, &p, &s, 0);
     marks_close(&m);

@@ -95,6 +95,27 @@ static void check_error(const struct schedule *s, const char *name, const char *
     }
 }
 
+static int given_up; /* of all runs with a bound below their cycles */
+
+/* A run with a bound on cycles ends as without, or is given up because it takes more. */
+static void check_bound(const struct schedule *s, const char *name, double cycles, double most) {
+    struct diags d;
+    struct sim_result r;
+    struct sim_options options = {.no_values = true, .most = most};
+    diags_init(&d);
+    bool ran = sim_run(s, NULL, &options, &r, &d);
+    if (ran ? r.beyond || r.cycles != cycles : !r.beyond || most >= cycles)
+        fail_msg("%s: with at most %g cycles: %g of %g", name, most, r.cycles, cycles);
+    given_up += r.beyond;
+    sim_result_free(&r);
+    diags_free(&d);
+}
+
+static void check_given_up(void **state) {
+    (void)state;
+    assert_true(given_up > 3);
+}
+
 static void check_figures(const struct schedule *s, const char *name, const struct expected *x,
                           int n) {
     struct diags d;
@@ -115,6 +136,8 @@ static void check_figures(const struct schedule *s, const char *name, const stru
         wrong++;
     }
     assert_int_equal(wrong, 0);
+    if (r.cycles > 0) check_bound(s, name, r.cycles, r.cycles);
+    if (r.cycles > 0) check_bound(s, name, r.cycles, r.cycles / 2);
     sim_result_free(&r);
     diags_free(&d);
 }
@@ -181,12 +204,13 @@ int main(void) {
         fprintf(stderr, "%s: %d schedules, expected at least 20\n", FOLDER, n);
         return 1;
     }
-    struct CMUnitTest *test = calloc((size_t)n + 1, sizeof *test);
+    struct CMUnitTest *test = calloc((size_t)n + 2, sizeof *test);
     for (int k = 0; k < n; k++)
         test[k] = (struct CMUnitTest){
             .name = file[k]->d_name, .test_func = check_file, .initial_state = file[k]->d_name};
     test[n] = (struct CMUnitTest)cmocka_unit_test(check_others);
-    int failed = _cmocka_run_group_tests("simulated cycles", test, (size_t)n + 1, NULL, NULL);
+    test[n + 1] = (struct CMUnitTest)cmocka_unit_test(check_given_up);
+    int failed = _cmocka_run_group_tests("simulated cycles", test, (size_t)n + 2, NULL, NULL);
     for (int k = 0; k < n; k++) free(file[k]);
     free(file);
     free(test);

@@ -1,6 +1,7 @@
 #include "scheduler/clock/period_int.h"
 #include "ir/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -71,6 +72,7 @@ static void find_interlocks(struct engine *e) {
             e->interlocked[q] &= ~((uint64_t)1 << q); /* in order, results are forwarded */
         e->interlocked[q] &= used >> q & 1 ? used : 0;
         e->relied |= e->interlocked[q];
+        e->led |= e->interlocked[q] & ~((uint64_t)1 << q);
         e->exact = e->exact || (e->interlocked[q] && !m->queue[q].data_order);
         if (used >> q & 1) e->eager = e->eager && m->queue[q].data_order && m->queue[q].depth <= 0;
         e->tracks = e->tracks || e->interlocked[q];
@@ -199,6 +201,7 @@ bool clock_run(const struct schedule *s, const struct clock_options *options,
     open_result(r, s->machine);
     arena_init(&e.arena);
     e.limit = options->steps ? options->steps : (int64_t)10000000000;
+    e.most = options->most > 0 ? options->most : INFINITY;
     open_arrays(&e);
     open_queues(&e);
     r->nhost = e.joined ? s->program->nstmts + 1 : 0;

@@ -13,6 +13,7 @@ struct clock_options {
     const char *trace;      /* Chrome trace JSON to write; or NULL */
     const int64_t *size;    /* of the program's sizes known only when it runs; NULL: the largest */
     int64_t steps;          /* bound on instructions executed; 0: 10^10 */
+    double most;            /* bound on cycles; 0: none */
     uint64_t order_seed;    /* not 0: among the instructions that signals let go on, any is next, as
                                other times would have it; cycles then mean nothing */
     bool times;             /* fill sim_result.time */
@@ -53,6 +54,7 @@ struct sim_result {
     int64_t macs;       /* of the program */
     int64_t instructions;
     int64_t launches; /* where the machine says what one takes */
+    bool beyond;      /* it was given up, since it takes more than options.most */
     double home_read_bytes,
         home_write_bytes; /* moves and direct operands, padding free; host work apart: */
     double host_read_bytes, host_write_bytes;

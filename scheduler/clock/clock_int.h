@@ -202,6 +202,7 @@ struct engine {
     bool *is_host, joined;    /* queues of a host beside a device take no device time */
     uint64_t *interlocked; /* [nqueues]: queues whose use of memories hardware makes it wait for */
     uint64_t relied;       /* queues that some queue waits for so */
+    uint64_t led;          /* those that another one waits for */
     bool tracks;           /* some queue is interlocked */
     struct size_range *range; /* [ninstrs][SIM_SIZES] */
     double *bus_free, floor, end;
@@ -211,6 +212,7 @@ struct engine {
     int64_t *unit_instance, *unit_active, *unit_used; /* [nunits] */
     int *zero_at; /* [nplaces]: node of the section before which a padded home becomes zero; -1 */
     int64_t sequence, first, steps, limit; /* first: of the section whose time counts */
+    double most;                           /* cycles; no end is ever earlier than one before it */
     int instance;
     struct entries *entries;   /* all that were met */
     struct entries_key *keys;  /* [ENTRIES_KEYS] of those met last */

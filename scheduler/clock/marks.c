@@ -18,6 +18,7 @@ struct largest {
 };
 
 struct block {
+    int64_t epoch;              /* other than the marks': nothing was left there since */
     bool stale;                 /* the largest values are not those of what is inside */
     bool wrote, visible, ended; /* pending: of `all` */
     uint64_t read;              /* pending, by queue */
@@ -38,15 +39,19 @@ struct marks_blocks {
 };
 
 void marks_open(struct marks *m, int64_t granules, int nqueues) {
-    *m = (struct marks){.n = granules, .nqueues = nqueues};
+    *m = (struct marks){.n = granules, .epoch = 1, .nqueues = nqueues};
     m->page = memory_take((size_t)(granules / MARKS_PAGE) + 1, sizeof(struct marks_page *));
     arena_init(&m->arena);
 }
 
 static struct marks_page *page_made(struct marks *m, int64_t granule) {
     struct marks_page **at = &m->page[granule / MARKS_PAGE];
-    size_t reads = sizeof(int64_t) * MARKS_PAGE * (size_t)m->nqueues;
-    if (!*at) *at = arena_alloc(&m->arena, sizeof **at + reads);
+    size_t bytes = sizeof **at + sizeof(int64_t) * MARKS_PAGE * (size_t)m->nqueues;
+    if (!*at)
+        *at = arena_alloc(&m->arena, bytes);
+    else if ((*at)->epoch != m->epoch)
+        memset(*at, 0, bytes);
+    (*at)->epoch = m->epoch;
     return *at;
 }
 
@@ -67,11 +72,7 @@ void marks_close(struct marks *m) {
 }
 
 void marks_forget(struct marks *m) {
-    if (!m->page) return;
-    memset(m->page, 0, (size_t)(m->n / MARKS_PAGE + 1) * sizeof(struct marks_page *));
-    arena_free(&m->arena);
-    blocks_free(m->blocks);
-    m->blocks = NULL;
+    m->epoch++;
 }
 
 static void blocks_open(struct marks *m) {
@@ -84,8 +85,13 @@ static void blocks_open(struct marks *m) {
         l->block = memory_take((size_t)n, sizeof *l->block);
         l->largest = memory_take((size_t)n * (size_t)m->nqueues + 1, sizeof *l->largest);
         l->reading = memory_take((size_t)n * (size_t)m->nqueues + 1, sizeof *l->reading);
-        for (int64_t k = 0; k < n; k++) l->block[k].stale = true;
     }
+}
+
+static struct block *block_at(const struct marks *m, const struct level *l, int64_t k) {
+    struct block *b = &l->block[k];
+    if (b->epoch != m->epoch) *b = (struct block){.epoch = m->epoch, .stale = true};
+    return b;
 }
 
 /* ---- one mark on one granule, on one block ---- */
@@ -113,7 +119,7 @@ static void read_block(const struct marks *m, struct block *b, struct largest *m
 }
 
 static void mark_block(const struct marks *m, struct level *l, int64_t k, const struct mark *x) {
-    struct block *b = &l->block[k];
+    struct block *b = block_at(m, l, k);
     struct largest *most = &l->largest[k * m->nqueues];
     int16_t queue = (int16_t)(x->queue + 1);
     if (x->kind == MARK_READER) {
@@ -148,7 +154,7 @@ static int64_t count_of(const struct marks *m, int level) {
 /* All that is pending goes to what is inside. */
 static void hand_down(struct marks *m, int level, int64_t k) {
     struct level *l = &m->blocks->level[level];
-    struct block *b = &l->block[k];
+    struct block *b = block_at(m, l, k);
     struct mark mark[4 + 64];
     int n = 0;
     if (!b->wrote && !b->visible && !b->ended && !b->read) return;
@@ -207,7 +213,7 @@ static void count_block(struct marks *m, int level, int64_t k, struct block *b,
 
 static void count_anew(struct marks *m, int level, int64_t k) {
     struct level *l = &m->blocks->level[level];
-    struct block *b = &l->block[k];
+    struct block *b = block_at(m, l, k);
     struct largest *most = &l->largest[k * m->nqueues];
     int64_t first = k * FAN, end = first + FAN, all = count_of(m, level - 1);
     if (!b->stale) return;
@@ -328,6 +334,7 @@ static void numbers_at(struct marks *m, int level, int64_t k, void *user) {
 void marks_numbers(struct marks *m, int64_t first, int64_t last, uint64_t writers, uint64_t readers,
                    int64_t *number) {
     struct numbers x = {writers, readers, number};
+    if (!(writers | readers)) return;
     if (is_wide(m, &first, &last)) {
         visit_all(m, first, last, &(struct visit){numbers_at, &x, false});
         return;
@@ -360,6 +367,7 @@ static void times_at(struct marks *m, int level, int64_t k, void *user) {
 double marks_time(struct marks *m, int64_t first, int64_t last, uint64_t writers,
                   uint64_t readers) {
     struct times x = {writers, readers, 0};
+    if (!(writers | readers)) return 0;
     if (is_wide(m, &first, &last)) {
         visit_all(m, first, last, &(struct visit){times_at, &x, false});
         return x.at;

@@ -24,6 +24,7 @@ struct granule {
 struct marks_blocks;
 
 struct marks_page {
+    int64_t epoch; /* other than the marks': it is as if there were none */
     struct granule granule[MARKS_PAGE];
     int64_t read[]; /* [granule][queue]: number, from 1, of the last reader in program order */
 };
@@ -32,13 +33,15 @@ struct marks {
     struct marks_page **page; /* [granule / MARKS_PAGE]; NULL: nothing was left there. The array is
                                  NULL where nothing is tracked */
     int64_t n;                /* granules */
+    int64_t epoch;            /* from 1: how often all was forgotten */
     int nqueues;
     struct marks_blocks *blocks; /* NULL while no use was wide */
     struct arena arena;          /* of the pages */
 };
 
 static inline struct marks_page *marks_page(const struct marks *m, int64_t granule) {
-    return m->page[granule / MARKS_PAGE];
+    struct marks_page *page = m->page[granule / MARKS_PAGE];
+    return page && page->epoch == m->epoch ? page : NULL;
 }
 
 /* As nobody left it, where there is no page. */
@@ -64,7 +67,7 @@ struct mark {
 
 void marks_open(struct marks *, int64_t granules, int nqueues);
 void marks_close(struct marks *);
-void marks_forget(struct marks *);
+void marks_forget(struct marks *); /* at once: what was made is used again */
 
 /* Granules [first, last]; what lies outside is left out. */
 void marks_put(struct marks *, int64_t first, int64_t last, const struct mark *);

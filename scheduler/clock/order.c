@@ -126,7 +126,7 @@ void order_enter(struct engine *e, const struct executed *x) {
     int n = uses_of(e, x, use);
     for (int k = 0; waits && k < n; k++) enter_use(e, x, &use[k]);
     for (int k = 0; relied && k < n; k++) {
-        leave_mark(e, x, &use[k]);
+        if (e->exact || e->led >> x->queue & 1) leave_mark(e, x, &use[k]);
         touch_entered(e, x, &use[k], k);
     }
 }

@@ -531,6 +531,7 @@ void time_reset_queues(struct engine *e, double floor) {
         }
         t->last_start = t->visible = t->arrived = floor;
         for (int k = 0; e->meets && k < SIM_PAST; k++) t->left[k] = t->seen[k] = floor;
-        for (int k = 0; k < t->room; k++) t->started[k] = floor;
+        bool limited = e->machine->queue[q].depth > 0; /* others always have room */
+        for (int k = 0; limited && k < t->room; k++) t->started[k] = floor;
     }
 }

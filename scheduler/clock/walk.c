@@ -157,7 +157,10 @@ static bool step_issue(struct engine *e, const struct node *node) {
 }
 
 bool count_step(struct engine *e) {
-    return ++e->steps <= e->limit || engine_error(e, NULL, "the step bound is reached");
+    if (++e->steps > e->limit) return engine_error(e, NULL, "the step bound is reached");
+    if (e->end <= e->most) return true;
+    e->result->beyond = true;
+    return engine_error(e, NULL, "it takes more cycles than were asked for");
 }
 
 static bool step_fallback(struct engine *e, const struct node *node) {
@@ -251,9 +254,11 @@ static bool walk_node(struct engine *e, const struct node *node) {
 
 /* ---- launches ---- */
 
-/* What was launched before is complete; then this takes its time to begin. */
+/* What was launched before is complete, and holds up nobody any more; then this takes its time to
+ * begin. */
 static bool begin_launch(struct engine *e) {
     if (!time_drain(e)) return false;
+    images_forget(e);
     if (e->counting) e->result->launches++;
     time_reset_queues(e, e->end + e->machine->launch);
     return true;

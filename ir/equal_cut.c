@@ -106,6 +106,11 @@ static int state_named(struct program *p, const char *name, int like, enum role 
     return p->nbuffers++;
 }
 
+/* Backwards through an open length the steps behind the last whole group come first. */
+static bool rest_is_first(const struct cut *c) {
+    return c->open && c->whole->reverse;
+}
+
 /* Of the groups' states: with names of their own where the other program's have; else the steps of
  * a group go on with the same buffers, and there is no other next value. */
 static bool group_states(const struct cut *c, struct recur *out, struct recur *in) {
@@ -124,7 +129,7 @@ static bool group_states(const struct cut *c, struct recur *out, struct recur *i
             in->state[k].to = of->next;
         }
         in->state[k].from = of->current;
-        if (c->m) of->to = -1;
+        if (c->m && !rest_is_first(c)) of->to = -1;
     }
     return true;
 }
@@ -135,7 +140,9 @@ static struct recur *chunks_of(const struct cut *c) {
                  *in = recur_over(p, c->inner, c->whole, c->whole->nitems);
     struct place_of_step w = {c->whole->axis, c->chunk, c->inner, c->l, 1, 0, NULL};
     out->reverse = c->whole->reverse;
-    if (out->reverse) w.sign = -1, w.add = c->m + c->l - 1; /* the steps inside go forwards */
+    if (out->reverse) w.add = c->open ? 0 : c->m;
+    in->reverse = out->reverse && c->groups;
+    if (out->reverse && !in->reverse) w.sign = -1, w.add += c->l - 1;
     if (!group_states(c, out, in)) return NULL;
     fill_body(p, in, c->whole, &w);
     out->item[0] = (struct item){.kind = ITEM_RECUR, .recur = in};
@@ -146,6 +153,7 @@ static struct recur *chunks_of(const struct cut *c) {
  * by their names. */
 static bool rename_states(const struct cut *c, struct recur *chunks, struct recur *rest, int *now) {
     struct program *p = c->p;
+    bool first = rest_is_first(c);
     for (int k = 0; k < rest->nstates; k++) {
         const struct recur_state *there = &c->like->state[k], old = rest->state[k];
         const struct buffer *b = c->other->buffer;
@@ -153,12 +161,14 @@ static bool rename_states(const struct cut *c, struct recur *chunks, struct recu
             next = old.next == old.current
                        ? current
                        : state_named(p, b[there->next].name, old.current, ROLE_STATE),
-            from = state_named(p, b[there->from].name, old.current, ROLE_TEMP);
-        if (current < 0 || next < 0 || from < 0) return false;
+            handed =
+                state_named(p, b[first ? there->to : there->from].name, old.current, ROLE_TEMP);
+        if (current < 0 || next < 0 || handed < 0) return false;
         now[old.current] = current;
         now[old.next] = next;
-        chunks->state[k].to = from;
-        rest->state[k] = (struct recur_state){current, next, from, old.to};
+        *(first ? &chunks->state[k].from : &chunks->state[k].to) = handed;
+        rest->state[k] = first ? (struct recur_state){current, next, old.from, handed}
+                               : (struct recur_state){current, next, handed, old.to};
     }
     return true;
 }
@@ -168,7 +178,9 @@ static struct recur *rest_of(const struct cut *c, struct recur *chunks) {
     struct recur *r = recur_over(p, c->rest, c->whole, c->whole->nitems);
     int *now = arena_array(&p->arena, (size_t)(p->nbuffers + 3 * r->nstates) + 1, sizeof *now);
     for (int b = 0; b < p->nbuffers; b++) now[b] = b;
-    for (int k = 0; k < r->nstates; k++) r->state[k].from = r->state[k].current;
+    if (rest_is_first(c) && !c->like) return NULL;
+    for (int k = 0; k < r->nstates && !rest_is_first(c); k++)
+        r->state[k].from = r->state[k].current;
     struct place_of_step w = {c->whole->axis, -1, c->rest, 0, 1, c->open ? 0 : c->n * c->l, now};
     r->reverse = c->whole->reverse; /* then these are the first ones of an array */
     if (r->reverse) w.add = 0;
@@ -209,7 +221,8 @@ static bool cut_item(struct cut *c, int item) {
     if (more) {
         struct recur *rest = rest_of(c, items[item].recur);
         if (!rest) return false;
-        items[item + 1] = (struct item){.kind = ITEM_RECUR, .recur = rest};
+        items[item + 1] = items[item];
+        items[item + !rest_is_first(c)] = (struct item){.kind = ITEM_RECUR, .recur = rest};
     }
     p->item = items;
     p->nitems += more;
@@ -277,15 +290,15 @@ static bool cut_for(const struct program *p, const struct recur *r, const struct
         if (found == 2 || s->reverse != r->reverse || a->size != t->size || !a->group != !t->size ||
             (!t->size && a->first))
             return false;
-        if (follows && s->nstates == r->nstates) like = s;
+        if (follows && s->nstates == r->nstates) like = q->axis[first->axis].rest ? first : s;
         if (!first) first = s;
-        if (s == first && s->nstates == r->nstates && holds_steps(s)) groups = s;
+        if (!a->rest && s->nstates == r->nstates && holds_steps(s)) groups = s;
         group[found] = a->rest ? -a->group : a->group;
         steps[found++] = a->extent;
     }
     if (t->size)
-        return found == 2 && !r->reverse && group[0] > 1 && group[1] == -group[0] &&
-               cut_open(r, q, like, groups, group[0], t->extent, c);
+        return found == 2 && group[r->reverse] > 1 && group[0] == -group[1] &&
+               cut_open(r, q, like, groups, group[r->reverse], t->extent, c);
     if (!found || steps[0] < 1 || steps[0] + steps[1] >= t->extent ||
         (t->extent - steps[1]) % steps[0])
         return false;

@@ -1,5 +1,6 @@
 /* The steps behind the last whole group of steps: the body as it was, in a recurrence of its own
- * that begins with the states that the groups leave. */
+ * that begins with the states that the groups leave. Where steps of an open length go backwards, it
+ * goes first, and the groups begin with its states. */
 #include "mapper/body.h"
 #include "ir/steps.h"
 #include "mapper/rewrite_int.h"
@@ -9,7 +10,7 @@
 struct rest {
     const struct body *body; /* as it was */
     int64_t steps, length;
-    bool open;
+    bool open, first; /* first: the rest goes before the groups */
     struct recur *r;
 };
 
@@ -47,19 +48,19 @@ static int buffer_like(struct program *p, int like, const char *base, enum role 
     return made;
 }
 
-/* The groups leave the state in a temporary, from which the rest takes it. */
+/* One of the two leaves the state in a temporary, from which the other takes it. */
 static bool hand_over(struct rest *w, int k) {
     struct program *p = w->body->p;
-    const struct recur_state *chunks = &w->body->r->state[k];
-    struct recur_state *rest = &w->r->state[k];
-    const char *name = p->buffer[chunks->current].name;
-    rest->to = chunks->to;
-    rest->from =
-        buffer_like(p, chunks->current, arena_printf(&p->arena, "%s.chunks", name), ROLE_TEMP);
+    struct recur_state *groups = &w->body->r->state[k], *rest = &w->r->state[k];
+    const char *name = p->buffer[groups->current].name,
+               *between = arena_printf(&p->arena, "%s.%s", name, w->first ? "begun" : "chunks");
+    int handed = buffer_like(p, groups->current, between, ROLE_TEMP);
+    rest->from = w->first ? groups->from : handed;
+    rest->to = w->first ? handed : groups->to;
     rest->current =
-        buffer_like(p, chunks->current, arena_printf(&p->arena, "%s.rest", name), ROLE_STATE);
-    if (rest->from < 0 || rest->current < 0) return false;
-    rest->next = buffer_like(p, chunks->current, "next", ROLE_STATE);
+        buffer_like(p, groups->current, arena_printf(&p->arena, "%s.rest", name), ROLE_STATE);
+    if (handed < 0 || rest->current < 0) return false;
+    rest->next = buffer_like(p, groups->current, "next", ROLE_STATE);
     if (rest->next < 0) return false;
     p->buffer[rest->next].name = arena_printf(&p->arena, "%s'", p->buffer[rest->current].name);
     return true;
@@ -74,21 +75,26 @@ static int copy_stmt(struct rest *w, int item) {
     return body_append(p, d.s);
 }
 
-static void insert_behind(struct body *b, struct recur *r) {
+/* Beside the recurrence, which stays the body's. */
+static void insert(struct body *b, struct recur *r, bool first) {
     struct program *p = b->p;
+    int to = first ? b->at : b->at + 1;
     struct item *item = arena_array(&p->arena, (size_t)p->nitems + 1, sizeof *item);
-    memcpy(item, p->item, sizeof *item * (size_t)(b->at + 1));
-    item[b->at + 1] = (struct item){.kind = ITEM_RECUR, .recur = r};
-    memcpy(item + b->at + 2, p->item + b->at + 1, sizeof *item * (size_t)(p->nitems - b->at - 1));
+    memcpy(item, p->item, sizeof *item * (size_t)to);
+    item[to] = (struct item){.kind = ITEM_RECUR, .recur = r};
+    memcpy(item + to + 1, p->item + to, sizeof *item * (size_t)(p->nitems - to));
     p->item = item;
     p->nitems++;
+    b->at += first;
 }
 
 bool body_rest(struct body *b, int64_t length) {
     struct program *p = b->p;
     const struct recur *from = b->r;
     const struct axis *all = &p->axis[from->axis];
-    struct rest w = {b, all->extent, length, all->size > 0, arena_alloc(&p->arena, sizeof *w.r)};
+    struct rest w = {.body = b, .steps = all->extent, .length = length, .open = all->size > 0};
+    w.first = w.open && from->reverse;
+    w.r = arena_alloc(&p->arena, sizeof *w.r);
     *w.r = (struct recur){.nstates = from->nstates, .nitems = from->nitems, .at = from->at};
     w.r->reverse = from->reverse;
     w.r->axis =
@@ -108,7 +114,13 @@ bool body_rest(struct body *b, int64_t length) {
         if (!hand_over(&w, k)) return false;
     for (int k = 0; k < from->nitems; k++)
         w.r->item[k] = (struct item){.kind = ITEM_STMT, .stmt = copy_stmt(&w, k)};
-    for (int k = 0; k < from->nstates; k++) b->r->state[k].to = w.r->state[k].from;
-    insert_behind(b, w.r);
+    for (int k = 0; k < from->nstates; k++) {
+        struct recur_state *groups = &b->r->state[k];
+        if (w.first)
+            groups->from = w.r->state[k].to;
+        else
+            groups->to = w.r->state[k].from;
+    }
+    insert(b, w.r, w.first);
     return true;
 }

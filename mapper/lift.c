@@ -282,9 +282,10 @@ static bool in_groups(struct lifting *l, int64_t length, bool alike, struct body
     }
     *groups = l->body;
     if (!body_nest(groups, length, &l->body)) return false;
+    int rest = groups->at + (groups->r->reverse ? -1 : 1);
     for (int k = 0; k < nb; k++)
-        if (!apart_in_rest(p, groups->at + 1, buffer[k])) return false;
-    if (alike) make_alike(p, &l->body, groups->at + 1);
+        if (!apart_in_rest(p, rest, buffer[k])) return false;
+    if (alike) make_alike(p, &l->body, rest);
     l->own = p->nbuffers;
     return true;
 }
@@ -302,15 +303,13 @@ int lift_in_groups(struct program *p, const struct rank_cycles *cycles, enum rew
         struct body groups;
         if (!body_open(p, at, &l.body)) continue;
         const struct axis *steps = &p->axis[l.body.r->axis];
-        if (!steps->size || steps->group || l.body.r->reverse || !body_is_plain(&l.body) ||
-            !has_sums(&l))
-            continue;
+        if (!steps->size || steps->group || !body_is_plain(&l.body) || !has_sums(&l)) continue;
         int64_t length = choose_length(&l, cycles, d);
         if (length == 1 || !in_groups(&l, length, cut && floats < REWRITE_ROUNDS, &groups))
             continue;
         lift_all(&l, cycles, NULL);
         changed++;
-        at++; /* the rest */
+        at++; /* the rest, or the groups behind it */
     }
     return changed;
 }

@@ -197,9 +197,9 @@ static double crossing_price(const struct machine *m, const struct mapping *from
 /* Of moves that pass beside issues: they take places in the stream of instructions. */
 static const double PASSING = 1.0 / 32;
 
-/* What a product repeats in all lanes is moved for many issues, and beside them. In full, lanes along
- * what many values are read for would seem cheap: the other factor is moved as often then, though it
- * has fewer elements. Constants come from behind the caches, one element at a time. */
+/* What a product repeats in all lanes is moved for many issues, and beside them. In full, lanes
+ * along what many values are read for would seem cheap: the other factor is moved as often then,
+ * though it has fewer elements. Constants come from behind the caches, one element at a time. */
 static double in_price(const struct pricing *q, int o, double elements) {
     const struct stmt *s = &q->p->stmt[q->stmt];
     const struct access *a = mapped_access(s, &q->m->operand[o]);

@@ -55,6 +55,7 @@ static const struct subject subjects[] = {
     {"tests/data/proofs/layers.isam", "cpu-avx512", ""},
     {"tests/data/proofs/layers-outside.isam", "cpu-avx512", ""},
     {"tests/data/proofs/rows-of-groups.isam", "cpu-avx2", ""},
+    {"tests/data/proofs/backwards-in-groups.isam", "cpu-avx2", ""},
     {"tests/data/proofs/layers.isam", "cpu-avx2", "T=4 L=2"},
     {"tests/data/recur/edit.isam", "cpu-avx2", ""},
     {"examples/f32/gru.isam", "cpu-avx512", "H=32"},

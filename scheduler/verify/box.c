@@ -64,8 +64,7 @@ static bool cut_at_edge(const struct sym *s, const struct image *x, struct regio
                         struct region *high) {
     for (int e = 0; e < low->nindices; e++)
         for (int k = 0; k < 2; k++) {
-            struct lin edge = x->from[e], end = low->o[e];
-            edge.c += k * x->n[e];
+            struct lin edge = k ? x->end[e] : x->from[e], end = low->o[e];
             if (!lin_add(&end, &low->n[e], 1)) return false;
             if (lin_le(s, &low->o[e], &edge) != YES || lin_le(s, &edge, &end) != YES ||
                 lin_same(&low->o[e], &edge) || lin_same(&edge, &end))

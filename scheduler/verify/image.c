@@ -158,18 +158,38 @@ static void find_whole(struct sym *s, int stmt, struct image *x) {
     }
 }
 
-/* Where its box begins if axes do not begin at 0. */
-static void find_begin(struct sym *s, int stmt, struct image *x) {
+/* In recurrences of which one has no steps it writes nothing: a box without elements. */
+static bool find_none(struct sym *s, int stmt, struct image *x) {
+    const struct program *p = s->v->p;
+    const struct access *dst = &p->stmt[stmt].dst;
+    for (int a = 0; a < p->naxes; a++)
+        if (s->v->domain[stmt] >> a & 1 && values(p, a) == 0) x->box = true;
+    for (int e = 0; e < p->buffer[dst->buffer].ndims && x->box; e++) {
+        x->lo[e] = access_coef(p, dst, e, p->naxes);
+        x->n[e] = 0;
+    }
+    return x->box;
+}
+
+/* Where its box begins and ends, as long as the axes are. */
+static void find_ends(struct sym *s, int stmt, struct image *x) {
     const struct program *p = s->v->p;
     const struct access *dst = &p->stmt[stmt].dst;
     for (int e = 0; e < p->buffer[dst->buffer].ndims; e++) {
+        bool fits = true;
+        int64_t shorter = 0; /* than where all axes are as long as they may be */
         x->from[e] = lin_of(x->lo[e]);
+        x->end[e] = lin_of(x->lo[e] + x->n[e]);
         for (int a = 0; a < p->naxes; a++) {
-            struct lin first = sym_first(s, a);
-            if (s->v->domain[stmt] >> a & 1 &&
-                !lin_add(&x->from[e], &first, access_coef(p, dst, e, a)))
-                x->box = x->whole = false;
+            struct lin first = sym_first(s, a), n = sym_extent(s, a);
+            int64_t c = s->v->domain[stmt] >> a & 1 ? access_coef(p, dst, e, a) : 0;
+            fits &= lin_add(&x->from[e], &first, c) && lin_add(&x->end[e], &first, c);
+            if (c <= 0 || !p->axis[a].size) continue;
+            fits &= lin_add(&x->end[e], &n, c);
+            shorter += c * values(p, a);
         }
+        x->end[e].c -= shorter;
+        if (!fits) x->box = x->whole = false;
     }
 }
 
@@ -181,8 +201,8 @@ const struct image *sym_image(struct sym *s, int stmt) {
     x->times = 1;
     for (int level = 0; level < SYM_LEVELS; level++) x->timed[level] = -1;
     if (s->v->p->buffer[t->dst.buffer].ndims > SYM_INDICES) return x;
-    if (!sets_part(t) && find_timed(s, stmt, x)) find_box(s, stmt, x);
+    if (!find_none(s, stmt, x) && !sets_part(t) && find_timed(s, stmt, x)) find_box(s, stmt, x);
     if (!x->box) find_whole(s, stmt, x);
-    find_begin(s, stmt, x);
+    find_ends(s, stmt, x);
     return x;
 }

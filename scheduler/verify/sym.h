@@ -60,8 +60,8 @@ struct home_layout { bool known, usable; int n; struct digit d[SYM_DIGITS]; int6
  * do not move by a box; `together`: axes of which all values must be executed at once. */
 /* Counts that are no number of contributions: of such regions, and of those of parted.c. */
 enum { WHOLE = -1, PARTED = -2 };
-struct image { bool known, box, whole; int timed[SYM_LEVELS]; int64_t rows[SYM_LEVELS], lo[SYM_INDICES], n[SYM_INDICES], times; struct lin from[SYM_INDICES];
-    uint64_t loose, together; };   /* from: where it begins; lo: if all axes began at 0 */
+struct image { bool known, box, whole; int timed[SYM_LEVELS]; int64_t rows[SYM_LEVELS], lo[SYM_INDICES], n[SYM_INDICES], times; struct lin from[SYM_INDICES], end[SYM_INDICES];
+    uint64_t loose, together; };   /* from: where it begins, end: behind its last element; lo and n: if all axes began at 0 and were as long as they may be */
 
 /* What an iteration of a parallel loop reads or writes of a home: a box of indices. of: that iteration, a number of its own for all that a general
  * one stands for, or IN_GENERAL while that is walked. */

@@ -8,8 +8,7 @@ static enum truth image_meets(const struct sym *s, const struct image *x,
                               const struct region *need) {
     bool inside = true;
     for (int e = 0; e < need->nindices; e++) {
-        struct lin lo = x->from[e], end = lo, to = need->o[e];
-        end.c += x->n[e];
+        struct lin lo = x->from[e], end = x->end[e], to = need->o[e];
         if (!lin_add(&to, &need->n[e], 1)) return MAYBE;
         if (lin_le(s, &to, &lo) == YES || lin_le(s, &end, &need->o[e]) == YES) return NO;
         inside &= lin_le(s, &lo, &need->o[e]) == YES && lin_le(s, &to, &end) == YES;

@@ -335,13 +335,29 @@ static bool exchange(struct search *s, struct point *q) {
     return better;
 }
 
+/* Sums over several axes in the other order, and a smaller tile: rows of a window that stay in
+ * registers serve several results, but want so many registers that the tile must give some back. */
+static bool reverse_smaller(struct search *s, struct point *q) {
+    int sums = 0;
+    bool better = false;
+    for (int k = 0; k < s->n; k++) sums += s->ax[k].reduction;
+    for (int i = 0; i < q->shape.n && sums > 1 && !better && s->budget > 0; i++) {
+        struct point p = *q;
+        p.shape.reversed ^= REVERSED_SUM;
+        if (!s->ax[p.shape.k[i]].reduction && p.at[i]-- > 0) better = try(s, q, &p);
+    }
+    return better;
+}
+
 static void polish(struct search *s, struct point *q) {
     exchange(s, q);
-    for (bool better = true; better && s->budget > 0;) {
-        better = slide(s, q);
-        better |= trade(s, q);
-        better |= reorder(s, q);
-    }
+    do
+        for (bool better = true; better && s->budget > 0;) {
+            better = slide(s, q);
+            better |= trade(s, q);
+            better |= reorder(s, q);
+        }
+    while (reverse_smaller(s, q));
     q->polished = true;
     pool_add(s, q);
 }

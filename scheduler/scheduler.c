@@ -10,7 +10,6 @@
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/layouts.h"
-#include "scheduler/plan/left.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/search_known.h"
@@ -202,15 +201,8 @@ static void consider_planes(struct work *w, const struct moves *moves, struct ne
     }
 }
 
-/* More is left to the fallback than may be: each kind of it is a warning. */
-static bool leaves_more(const struct work *w) {
-    const struct scheduler_options *o = w->options;
-    return o && o->trying && o->left && o->left->n > o->most_left;
-}
-
 static bool gives_up(const struct work *w) {
     if (!w->options) return false;
-    if (leaves_more(w)) return true;
     double most = w->options->most;
     struct planned other = w->options->other, own = w->planned;
     if (other.cycles > 0 && own.cycles > other.cycles) return true;
@@ -236,7 +228,6 @@ static bool may_pack(const struct work *w, const struct nest *n) {
 static bool is_hopeless(struct work *w) {
     bool limited = w->options && (w->options->most > 0 || w->options->other.cycles > 0),
          searches = false;
-    if (leaves_more(w)) return true;
     for (int i = 0; i < w->nnests && limited; i++) {
         struct nest *n = &w->nest[i];
         if (n->core < 0 || n->part_n) continue;

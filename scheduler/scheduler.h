@@ -74,12 +74,10 @@ struct scheduler_options {
     struct text *explain;              /* candidates, their cost and what binds; or NULL */
     struct known_searches *searches;   /* NULL: of this compilation alone, over all its tries */
     struct needles *needles;           /* what the mapper found; NULL: as `searches` */
-    /* A schedule is given up before all of it is planned where its instructions and the host alone take no less than `most` (0: they may take any
-     * time), and beside a device where its plans cost more than another's, or as much with equal nests beside them (schedule.planned; 0: not
-     * compared). */
+    /* Beside a device a schedule is given up before the clock walks its plans where these cost more than another's, or as much with
+     * equal nests beside them (schedule.planned), or where its instructions and the host alone take no less; 0: neither. */
     struct planned other;
     double most;
-    int most_left;                     /* while `trying`: and where more kinds of statements are left to the fallback */
     struct known_covers *covers;       /* of earlier tries: equal ones are not scheduled again (retry.h); or NULL */
     /* Where sums cannot be scheduled as they are mapped, this takes it down and there is no schedule, without a word; NULL: the fallback
      * executes them, with a warning. */

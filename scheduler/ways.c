@@ -96,8 +96,7 @@ static double cost_of(struct trying *t, double most, enum question_kind kind) {
     quiet.steps = PLANS;
     quiet.trying = decider_by_cost(t->decider);
     quiet.other = t->planned;
-    quiet.most = most;
-    quiet.most_left = t->warnings;
+    quiet.most = t->planned.cycles > 0 ? most : 0;
     quiet.covers = kind == QUESTION_FUSION ? NULL : t->covers; /* asked beside the cover too */
     struct schedule *s = schedule_mapped(t->p, t->m, t->floats, t->decider, &quiet, &cover, &diags);
     if (s) t->next = s->planned;

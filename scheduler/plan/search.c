@@ -201,10 +201,6 @@ static void search_make(struct search *s) {
     s->w->copies = NULL;
 }
 
-static bool is_try(const struct work *w) {
-    return w->options && w->options->trying;
-}
-
 void nest_enter(struct search *s, struct work *w, struct nest *n) {
     s->w = w;
     s->nest = n;
@@ -215,7 +211,7 @@ struct search *nest_search(struct work *w, const struct moves *moves, struct nes
     struct arena scratch;
     arena_init(&scratch);
     struct nest_key key = nest_key(w, nest, &scratch);
-    s->known = known_find(w->searches, &key, steps(w, nest), is_try(w));
+    s->known = known_find(w->searches, &key, steps(w, nest));
     w->effort->nests++;
     if (!s->known) {
         w->effort->searches++;
@@ -233,7 +229,7 @@ double nest_known(struct work *w, const struct nest *n) {
     struct arena scratch;
     arena_init(&scratch);
     struct nest_key key = nest_key(w, n, &scratch);
-    const struct known_search *known = known_find(w->searches, &key, steps(w, n), is_try(w));
+    const struct known_search *known = known_find(w->searches, &key, steps(w, n));
     arena_free(&scratch);
     return known && known->found ? known->cost : -1;
 }
@@ -285,12 +281,14 @@ static void ask_all(struct search *s, struct plan *p) {
 /* While other answers to the mapper's questions are tried nobody hears of these questions: equal
  * nests get equal plans, and are asked about once. */
 void nest_decide(struct search *s) {
-    if (is_try(s->w) && s->known->decided) {
+    bool trying = s->w->options && s->w->options->trying;
+    if (!trying) {
+        ask_all(s, &s->nest->plan);
+    } else if (s->known->decided) {
         s->nest->plan = *s->known->decided;
     } else {
         ask_all(s, &s->nest->plan);
-        if (s->w->decider && decider_by_cost(s->w->decider))
-            s->known->decided = arena_copy(s->memo->arena, &s->nest->plan, sizeof s->nest->plan);
+        s->known->decided = arena_copy(s->memo->arena, &s->nest->plan, sizeof s->nest->plan);
     }
     nest_drop(s);
 }

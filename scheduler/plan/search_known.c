@@ -60,13 +60,12 @@ static bool same_key(const struct nest_key *a, const struct nest_key *b) {
 }
 
 struct known_search *known_find(const struct known_searches *k, const struct nest_key *key,
-                                int64_t steps, bool trying) {
+                                int64_t steps) {
     struct known_search *s = k->bucket[key->hash % (uint64_t)k->nbuckets];
-    for (; s; s = s->next) {
-        bool same = s->steps == steps || (s->enough <= s->steps && s->enough <= steps);
-        if (same_key(&s->key, key) && (same || (trying && s->steps >= steps))) return s;
-    }
-    return NULL;
+    while (s && !(same_key(&s->key, key) &&
+                  (s->steps == steps || (s->enough <= s->steps && s->enough <= steps))))
+        s = s->next;
+    return s;
 }
 
 static void grow(struct known_searches *k) {

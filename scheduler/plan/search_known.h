@@ -3,7 +3,6 @@
 #define ISAMAP_SCHEDULER_PLAN_SEARCH_KNOWN_H
 
 #include "ir/arena.h"
-#include <stdbool.h>
 #include <stdint.h>
 
 struct known_searches;
@@ -28,17 +27,16 @@ struct known_search {
     int64_t enough;     /* with no fewer it finds the same; more than `steps`: these ended it */
     double cost;        /* of the best plan, where something fits */
     const void *found;  /* the end of a struct search; NULL: nothing fits */
-    const struct plan *decided; /* of the first whose questions were answered by cost, for tries (options.trying) */
+    const struct plan *decided; /* with another answer to the mapper (options.trying); NULL: not yet */
 };
 
 /* nest_key.c: in `arena`; of the nest as it is to be planned now. */
 struct nest_key nest_key(struct work *, const struct nest *, struct arena *);
 
 /* search_known.c */
-/* What a search finds that may look at so many plans; while trying, of one that could look at more
- * too: it found no worse. NULL: it is new. */
+/* What a search finds that may look at so many plans; NULL: it is new. */
 struct known_search *known_find(const struct known_searches *, const struct nest_key *,
-                                int64_t steps, bool trying);
+                                int64_t steps);
 /* With a copy of the key; what was found is still to be put in. */
 struct known_search *known_add(struct known_searches *, const struct nest_key *);
 struct arena *known_arena(struct known_searches *);

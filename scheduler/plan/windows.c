@@ -114,7 +114,7 @@ static void open_access(struct work *w, const struct nest *n, struct access *a) 
 
 static void open_stmt(struct work *w, const struct nest *n, struct stmt *st) {
     open_access(w, n, &st->dst);
-    st->read = arena_copy(w->arena, st->read, sizeof *st->read * (size_t)st->nreads + 1);
+    st->read = arena_copy(w->arena, st->read, sizeof *st->read * (size_t)st->nreads);
     for (int r = 0; r < st->nreads; r++) open_access(w, n, &st->read[r]);
     for (int k = 0; k < n->nwindows; k++)
         if (n->window[k].n && (st->axes >> n->window[k].axis & 1))

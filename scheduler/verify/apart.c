@@ -87,7 +87,7 @@ struct outside {
 
 static void leave_out(struct verify *v, struct outside *x) {
     x->nqueues = v->nqueues;
-    x->queue = arena_copy(&v->arena, v->queue, (size_t)v->nqueues * sizeof(*v->queue) + 1);
+    x->queue = arena_copy(&v->arena, v->queue, (size_t)v->nqueues * sizeof(*v->queue));
     x->channels = v->channels;
     x->slots = v->slots;
     x->stretch = v->stretch;

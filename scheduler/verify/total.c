@@ -64,7 +64,7 @@ static const int64_t *extents_of(struct total *t, const struct issue_node *n) {
     if (!p) return NULL;
     struct extents *e = arena_alloc(&v->arena, sizeof *e);
     *e = (struct extents){.instr = n->instr, .next = t->extents};
-    e->size = arena_copy(&v->arena, size, bytes + 1);
+    e->size = arena_copy(&v->arena, size, bytes);
     e->extent = arena_array(&v->arena, (size_t)naxes + 1, sizeof *e->extent);
     for (int x = 0; x < naxes; x++) {
         const char *name = kernel_axis_at(in->semantics, x)->name;

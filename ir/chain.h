@@ -55,6 +55,7 @@ struct verdict {
     enum evidence evidence;
     uint32_t laws;   /* used by a proof */
     int64_t samples; /* elements that were compared */
+    int64_t nodes;   /* operations of values that a proof looked at: what it costs beside isl's */
     const char *why; /* not proved: the reason; static */
 };
 

@@ -491,6 +491,7 @@ struct verdict items_equal_by(const struct program *p, struct items a, const str
     good = good && !x->failed && all_agree(x, a, b);
     v.evidence = good ? EVIDENCE_PROVED : EVIDENCE_UNPROVED;
     v.laws = x->used;
+    v.nodes = x->nodes;
     v.why = good ? NULL : x->why;
     for (int k = 0; k < x->nkept; k++) isl_set_free(x->kept[k]);
     poly_end(x->ctx);

@@ -7,20 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+static size_t missable(const struct exact *x) {
+    return (size_t)x->v->s->nplaces + (size_t)x->v->m->nmemories + (size_t)x->v->m->nstates;
+}
+
 void exact_open(struct exact *x, struct verify *v) {
     *x = (struct exact){.v = v};
     x->place = arena_array(&v->arena, (size_t)v->s->nplaces + 1, sizeof *x->place);
-    x->first = arena_array(&v->arena, (size_t)v->m->nmemories + 1, sizeof *x->first);
-    for (int k = 0; k < v->m->nmemories; k++) x->first[k] = -1;
+    x->missed = arena_array(&v->arena, missable(x), sizeof *x->missed);
 }
 
 void exact_free(struct exact *x) {
     free(x->at);
 }
 
+void exact_begin(struct exact *x) {
+    x->before = x->n;
+}
+
 void exact_at(struct exact *x, int node) {
     const struct schedule *s = x->v->s;
     if (x->any) memset(x->place, 0, (size_t)s->nplaces * sizeof *x->place);
+    memset(x->missed, 0, missable(x) * sizeof *x->missed);
     x->any = false;
     for (int k = 0; k < x->n; k++) {
         const struct exact_range *r = &x->at[k];
@@ -37,10 +45,10 @@ static bool covers(const struct exact_range *a, const struct exact_range *b) {
            a->to >= b->to;
 }
 
-/* False: it was before. */
+/* Is it told apart in the next walk, and not in this one? */
 static bool add(struct exact *x, struct exact_range r) {
     for (int k = 0; k < x->n; k++)
-        if (covers(&x->at[k], &r)) return false;
+        if (covers(&x->at[k], &r)) return k >= x->before;
     if (x->n == x->cap) {
         x->cap = x->cap ? 2 * x->cap : 16;
         x->at = memory_grow(x->at, (size_t)x->cap * sizeof *x->at);
@@ -49,12 +57,18 @@ static bool add(struct exact *x, struct exact_range r) {
     return true;
 }
 
+static bool *missed(const struct exact *x, int memory, int place) {
+    return &x->missed[place >= 0 ? place : x->v->s->nplaces + memory];
+}
+
+bool exact_missed(const struct exact *x, int memory, int place) {
+    return *missed(x, memory, place);
+}
+
 bool exact_more(struct exact *x, int memory, int place, int node) {
-    int *first = &x->first[memory];
-    bool here = place >= 0 && add(x, (struct exact_range){place, memory, node, node});
-    if (here && *first >= 0 && *first < node)
-        add(x, (struct exact_range){-1, memory, node, node + (node - *first)});
-    if (*first < 0) *first = node;
-    return here || (place >= 0 && add(x, (struct exact_range){place, memory, 0, INT_MAX})) ||
-           add(x, (struct exact_range){-1, memory, 0, INT_MAX});
+    const struct exact_range here = {place, memory, node, node},
+                             everywhere = {place, memory, 0, INT_MAX},
+                             all = {-1, memory, 0, INT_MAX};
+    *missed(x, memory, place) = true;
+    return (place >= 0 && (add(x, here) || add(x, everywhere))) || add(x, all);
 }

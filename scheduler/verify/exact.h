@@ -10,23 +10,24 @@ struct exact_range {
     int place, memory, from, to;
 };
 
-/* place: [nplaces] of the node that is walked; first: [nmemories], the node in which accesses to
- * the memory were first found out of order; -1. */
+/* place: [nplaces] of the node that is walked; missed: [nplaces], and behind them memories and
+ * states: accesses of this walk to it in this node were out of order, so that more of them say
+ * nothing new; before: ranges of earlier walks. */
 struct exact {
     struct verify *v;
-    bool *place, any;
-    int *first;
+    bool *place, *missed, any;
     struct exact_range *at;
-    int n, cap;
+    int n, cap, before;
 };
 
 void exact_open(struct exact *, struct verify *);
 void exact_free(struct exact *);
+void exact_begin(struct exact *);        /* a walk begins */
 void exact_at(struct exact *, int node); /* the walk comes to that node */
+bool exact_missed(const struct exact *, int memory, int place);
 /* Accesses to a memory in that node, the last one to the place (or -1), were found out of order:
- * more is told apart from now on. First the place in the node, then the place everywhere, then the
- * memory. Where another node showed the same before, so may those ahead, and each new walk begins
- * at the start: the memory is told apart as far ahead as the first such node lies behind, so that
- * walks are few in a long schedule. False: all of it was. */
+ * more is told apart in the next walk. First the place in the node, then the place everywhere, then
+ * the memory. So a walk goes on, and one walk finds all places that need it, however long the
+ * schedule is. False: all of it was told apart in this walk. */
 bool exact_more(struct exact *, int memory, int place, int node);
 #endif

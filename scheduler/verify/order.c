@@ -15,8 +15,7 @@ struct order {
     struct exact exact; /* accesses have their own bytes */
     bool twice;         /* an iteration of a loop is walked that is walked twice */
     int top;            /* number of the node at the top level that is walked */
-    int met, met_place; /* the memory in which accesses were found out of order, the place of the
-                           last one; -1 */
+    bool again;         /* accesses were out of order where bytes were not told apart */
     int open;           /* the variable of the size that is open; -1 */
     int64_t group;      /* which grows by so many */
     int period; /* of the loops that end at it: after so many steps more all is as before; 0: not
@@ -53,16 +52,21 @@ struct access_of {
 static bool touch_stretch(void *user, struct granule *g, int64_t from) {
     const struct access_of *x = user;
     struct place_at at = {x->memory, 0, from};
-    if (race_granule(x->o->v, g, x->qi, at, x->write)) return true;
-    x->o->met = x->memory;
-    x->o->met_place = x->place;
-    x->o->v->stop = true;
-    return false;
+    struct order *o = x->o;
+    if (exact_missed(&o->exact, x->memory, x->place)) return true;
+    if (race_granule(o->v, g, x->qi, at, x->write)) return true;
+    o->again = exact_more(&o->exact, x->memory, x->place, o->top);
+    o->v->stop = !o->again;
+    if (!o->again) return false;
+    o->v->errors = 0;
+    o->met_before = o->v->diags->n;
+    return true;
 }
 
 static void touch_pieces(struct access_of x, const struct piece *piece, int n) {
     struct order *o = x.o;
     int64_t steps;
+    if (exact_missed(&o->exact, x.memory, x.place)) return;
     bool good = stretches_touch(&o->v->stretch[x.memory], piece, n, touch_stretch, &x, &steps);
     if (!good && !o->v->stop) order_fail(o, "accesses of many kinds");
     spend(o, steps / 8);
@@ -438,6 +442,8 @@ static void forget(struct order *o) {
     stretches_forget(o->v, o->v->stretch);
     o->v->stop = false;
     o->v->errors = 0;
+    o->again = false;
+    exact_begin(&o->exact);
     o->met_before = o->v->diags->n;
     o->why = NULL;
 }
@@ -465,10 +471,7 @@ static bool walk_all(struct order *o) {
 /* By slots; of the places in which they are too coarse, by accesses. */
 static bool in_order(struct order *o) {
     bool good = walk_all(o);
-    while (!good && o->met >= 0 && exact_more(&o->exact, o->met, o->met_place, o->top)) {
-        o->met = -1;
-        good = walk_all(o);
-    }
+    while (good && o->again) good = walk_all(o);
     return good;
 }
 
@@ -498,7 +501,7 @@ static void report(const struct order *o, struct text *why) {
 }
 
 static struct order order_of(struct verify *v, int64_t steps) {
-    struct order o = {.v = v, .steps = steps, .met = -1, .open = -1};
+    struct order o = {.v = v, .steps = steps, .open = -1};
     v->stretch = stretches_open(v);
     exact_open(&o.exact, v);
     steady_open(&o.steady, v, o.exact.place);

@@ -33,12 +33,42 @@ static void pieces_join(struct pieces *p) {
     p->n = n;
 }
 
+/* How far the operand moves in a loop's second iteration; 0: it has none. */
+static int64_t first_move(const struct loop_node *l, const struct sx *offset, int64_t *var) {
+    int64_t lo = sx_eval(l->lo, var), first = sx_eval(offset, var);
+    if (lo + l->step >= sx_eval(l->hi, var)) return 0;
+    var[l->var] = lo + l->step;
+    int64_t by = sx_eval(offset, var) - first;
+    var[l->var] = lo;
+    return by < 0 ? -by : by;
+}
+
+/* The loops by how far they move the operand, the least first: what touches is joined early, so
+ * that there are few pieces. */
+static void loops_by_move(const struct hardware *h, const struct sx *offset, int64_t *var,
+                          int *order) {
+    int64_t move[MAX_HARDWARE_LOOPS];
+    for (int k = 0; k < h->nloops; k++) {
+        int64_t by = first_move(h->loop[k], offset, var);
+        int at = k;
+        for (; at > 0 && move[at - 1] > by; at--) {
+            move[at] = move[at - 1];
+            order[at] = order[at - 1];
+        }
+        move[at] = by;
+        order[at] = k;
+    }
+}
+
 /* Operands move in constant steps in loops that are no table (hardware_obstacle, which structure.c
  * asks first). False: more than are told apart. */
 static bool loop_pieces(const struct hardware *h, const struct sx *offset, int64_t *var,
                         struct pieces *p) {
     int64_t first = sx_eval(offset, var);
-    for (int k = 0; h && k < h->nloops; k++) {
+    int order[MAX_HARDWARE_LOOPS];
+    if (h) loops_by_move(h, offset, var, order);
+    for (int i = 0; h && i < h->nloops; i++) {
+        int k = order[i];
         const struct loop_node *l = h->loop[k];
         int64_t lo = sx_eval(l->lo, var), hi = sx_eval(l->hi, var), last = 0, step = 0;
         int upto = p->n;

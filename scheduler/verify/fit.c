@@ -213,16 +213,16 @@ static bool fit_box(struct fit *f, struct cut *cut) {
 }
 
 /* One box, or as few as there need be; `left` more may be made. */
-static bool fit_make(struct verify *v, struct fit *f, int *left) {
+static bool fit_make(struct arena *a, struct fit *f, int *left) {
     struct cut cut = {0};
     if (fit_box(f, &cut)) return true;
     if (!cut.n || --*left < 0) return false;
-    struct fit *rest = arena_copy(&v->arena, f, sizeof *f);
+    struct fit *rest = arena_copy(a, f, sizeof *f);
     f->ndims = rest->ndims = 0;
     f->count[cut.axis] = cut.n;
     rest->from[cut.axis] += cut.n;
     rest->count[cut.axis] -= cut.n;
-    if (!fit_make(v, f, left) || !fit_make(v, rest, left)) return false;
+    if (!fit_make(a, f, left) || !fit_make(a, rest, left)) return false;
     while (f->rest) f = f->rest;
     f->rest = rest;
     return true;
@@ -230,14 +230,15 @@ static bool fit_make(struct verify *v, struct fit *f, int *left) {
 
 const struct fit *fit_get(struct verify *v, const struct shape *h, int64_t *cost) {
     int left = MOST_BOXES;
+    struct shapes *all = v->shapes;
     *cost = 1;
-    for (const struct fit *f = v->fits; f; f = f->next)
+    for (const struct fit *f = all->fits; f; f = f->next)
         if (f->h == h) return f->good ? f : NULL;
-    struct fit *f = arena_alloc(&v->arena, sizeof *f);
-    *f = (struct fit){.h = h, .next = v->fits};
+    struct fit *f = arena_alloc(&all->arena, sizeof *f);
+    *f = (struct fit){.h = h, .next = all->fits};
     memcpy(f->count, h->extent, sizeof f->count);
-    v->fits = f;
+    all->fits = f;
     *cost = 1 + h->points;
-    f->good = h->stmt && h->points > 0 && !h->nparts && fit_make(v, f, &left);
+    f->good = h->stmt && h->points > 0 && !h->nparts && fit_make(&all->arena, f, &left);
     return f->good ? f : NULL;
 }

@@ -17,9 +17,11 @@ struct order {
     int top;            /* number of the node at the top level that is walked */
     bool again;         /* accesses were out of order where bytes were not told apart */
     int open;           /* the variable of the size that is open; -1 */
-    int64_t group;      /* which grows by so many */
-    int period; /* of the loops that end at it: after so many steps more all is as before; 0: not
-                   known */
+    struct size_at at;  /* its values */
+    int64_t whole, rest; /* the one that is walked */
+    /* Of the loops that end at it: after so many groups more, or so many more in the rest, all is
+     * as before; 0: not known. */
+    int period[2];
     struct steady steady;
     int64_t phase_steps; /* what the last phase cost */
     int64_t steps;
@@ -260,37 +262,49 @@ static bool bytes_use(const struct order *o, const struct node *node, int n, int
     return false;
 }
 
-/* How many iterations more there are where the size grows; -1: not known. */
-static int64_t more_with(struct order *o, const struct loop_node *l) {
-    int64_t *size = &o->v->var[o->open], lo = sx_eval(l->lo, o->v->var),
-            hi = sx_eval(l->hi, o->v->var);
-    *size += o->group;
-    int64_t first = sx_eval(l->lo, o->v->var) - lo, last = sx_eval(l->hi, o->v->var) - hi;
-    *size -= o->group;
+enum grows { GROUPS, RESTS };
+
+/* How many iterations more there are where there is a group more, or one more in the rest; -1: not
+ * known. */
+static int64_t more_with(struct order *o, const struct loop_node *l, enum grows by) {
+    const struct size_at *at = &o->at;
+    int64_t *size = &o->v->var[o->open], was = *size, lo[2], hi[2];
+    if (by == GROUPS ? at->whole[0] == at->whole[1] : at->rest[0] == at->rest[1]) return 0;
+    if (by == RESTS && o->rest == at->rest[1]) *size -= 1;
+    for (int k = 0; k < 2; k++) {
+        lo[k] = sx_eval(l->lo, o->v->var);
+        hi[k] = sx_eval(l->hi, o->v->var);
+        *size += by == GROUPS ? at->group : 1;
+    }
+    *size = was;
+    int64_t first = lo[1] - lo[0], last = hi[1] - hi[0];
     bool plain = l->step == 1 && l->kind != LOOP_PARALLEL && l->kind != LOOP_HARDWARE;
     return plain && (first == 0 || first == last) ? last - first : -1;
 }
 
 /* As many iterations at each size, which ask the same. */
 static bool same_with(struct order *o, const struct loop_node *l) {
-    return more_with(o, l) == 0 && !bounds_use(l->body, l->nbody, l->var, o->open) &&
+    return more_with(o, l, GROUPS) == 0 && more_with(o, l, RESTS) == 0 &&
+           !bounds_use(l->body, l->nbody, l->var, o->open) &&
            !bytes_use(o, l->body, l->nbody, l->var, o->open);
 }
 
+/* 0: not known. */
 static int common_period(int a, int b) {
     int c = a;
-    while (c % b) c += a;
-    return c;
+    while (b && c % b) c += a;
+    return b ? c : 0;
 }
 
 /* Walked at one value of the size. If it ends as it stood p iterations before, it ends so at each
- * value that is greater by a multiple of p. */
+ * value with p iterations more, or twice as many, and so on. */
 static bool walk_open(struct order *o, const struct loop_node *l) {
     struct verify *v = o->v;
     struct phase ring[RING] = {{0}};
     int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var), n = 0;
     bool good = true;
-    if (more_with(o, l) != 1 || bounds_use(l->body, l->nbody, l->var, o->open) ||
+    int64_t more[2] = {more_with(o, l, GROUPS), more_with(o, l, RESTS)};
+    if (more[GROUPS] < 0 || more[RESTS] < 0 || more[GROUPS] + more[RESTS] != 1 || bounds_use(l->body, l->nbody, l->var, o->open) ||
         bytes_use(o, l->body, l->nbody, l->var, o->open))
         return order_fail(o, "the order of queues over a size that is open is not followed");
     for (int64_t x = lo; x < hi && good; x++) {
@@ -300,8 +314,8 @@ static bool walk_open(struct order *o, const struct loop_node *l) {
     int p = 1;
     phase_take(v, &ring[n % RING]);
     while (p <= MOST_PERIOD && p <= n && !phase_same(&ring[n % RING], &ring[(n - p) % RING])) p++;
-    bool found = p <= MOST_PERIOD && p <= n;
-    o->period = found && o->period ? common_period(o->period, p) : 0;
+    int *period = &o->period[more[RESTS] ? RESTS : GROUPS];
+    *period = common_period(*period, p <= MOST_PERIOD && p <= n ? p : 0);
     for (int k = 0; k < RING; k++) free(ring[k].at);
     return good;
 }
@@ -453,7 +467,7 @@ static bool walk_all(struct order *o) {
     const struct section *section[] = {&v->s->prepare, &v->s->run};
     bool good = true;
     forget(o);
-    o->period = 1;
+    o->period[GROUPS] = o->period[RESTS] = 1;
     o->top = -1;
     for (int k = 0; k < 2 && good; k++) {
         pages_free(&v->slots);
@@ -523,22 +537,40 @@ bool order_prove(struct verify *v, int64_t steps, struct text *why) {
     return good;
 }
 
+/* At one number of groups, all rests; *period: after so many groups more each of them is as it is
+ * here. */
+static bool rests_in_order(struct order *o, int *period) {
+    int64_t last = o->at.rest[1];
+    bool good = true;
+    *period = 1;
+    for (o->rest = o->at.rest[0]; o->rest <= last && good; o->rest++) {
+        int64_t *size = &o->v->var[o->open];
+        *size = o->at.group * o->whole + o->rest;
+        steady_at(&o->steady, o->open, *size);
+        good = in_order(o);
+        *period = common_period(*period, o->period[GROUPS]);
+        if (o->period[RESTS] && o->rest + o->period[RESTS] - 1 < last)
+            last = o->rest + o->period[RESTS] - 1;
+    }
+    return good;
+}
+
 bool order_prove_open(struct verify *v, int size, const struct size_at *at, int64_t steps,
                       struct text *why) {
     enum { MOST_VALUES = 32 };
     if (!order_matters(v)) return true;
     struct order o = order_of(v, steps);
-    int64_t most = v->var[size], from = at->whole[0], last = at->whole[1];
+    int64_t most = v->var[size], last = at->whole[1];
+    int period;
     bool good = true;
     o.open = size;
-    o.group = at->group;
-    for (int64_t x = from; x <= last && good; x++) {
-        v->var[size] = at->group * x + at->rest[0];
-        steady_at(&o.steady, size, v->var[size]);
-        good = in_order(&o);
-        if (good && !o.period && x - from == MOST_VALUES)
+    o.at = *at;
+    for (o.whole = at->whole[0]; o.whole <= last && good; o.whole++) {
+        o.steps = steps;
+        good = rests_in_order(&o, &period);
+        if (good && !period && o.whole - at->whole[0] == MOST_VALUES)
             good = order_fail(&o, "queues do not come back to where they were");
-        if (good && o.period && x + o.period - 1 < last) last = x + o.period - 1;
+        if (good && period && o.whole + period - 1 < last) last = o.whole + period - 1;
     }
     v->var[size] = most;
     if (!good) report(&o, why);

@@ -20,49 +20,45 @@ static enum proof unproved(struct text *reason, const char *why) {
     return PROOF_UNPROVED;
 }
 
-static struct verify verifier(const struct schedule *s, const struct program *p, int64_t steps,
-                              struct diags *diags) {
-    return (struct verify){
-        .s = s, .m = s->machine, .p = p, .diags = diags, .steps = steps, .follows_all = true};
-}
-
 /* One schedule on its way to a verdict; `steps` and `sampled` are of all its walks. */
 struct proving {
     const struct schedule *s;
     int64_t steps; /* of the walk of elements, at most */
     bool guesses;  /* from the first loop on */
+    enum looks { ALL, ORDER, VALUES } looks; /* of the symbolic proof */
     int sampled;   /* how many pairs of an instruction and a statement are only known to agree at
                       random points */
     struct text *reason;
     struct diags *diags;
+    struct shapes *shapes;
 };
 
-/* At each rest: of sizes that are not in groups there is one. */
-static bool in_order_of(struct verify *v, int k, const struct size_at *size, int64_t steps,
-                        struct text *why) {
-    bool good = true;
-    for (int64_t rest = size->rest[0]; rest <= size->rest[1] && good; rest++) {
-        struct size_at at = {size->group, {size->whole[0], size->whole[1]}, {rest, rest}};
-        v->var[k] = at.group * at.whole[1] + rest;
-        good = size_is_open(&at) ? order_prove_open(v, k, &at, steps, why)
-                                 : order_prove(v, steps, why);
-    }
-    return good;
+static struct verify verifier(const struct proving *x, const struct program *p, int64_t steps,
+                              struct diags *diags) {
+    return (struct verify){.s = x->s,
+                           .m = x->s->machine,
+                           .p = p,
+                           .diags = diags,
+                           .steps = steps,
+                           .shapes = x->shapes,
+                           .follows_all = true};
 }
 
 static bool in_order(struct verify *v, const struct size_at *size, int64_t steps,
                      struct text *why) {
     int open = -1;
+    if (!order_matters(v)) return true;
     for (int k = 0; k < v->p->nsizes; k++) {
+        v->var[k] = size[k].group * size[k].whole[1] + size[k].rest[1];
         if (!size_is_open(&size[k])) continue;
-        if (open >= 0 && order_matters(v)) {
+        if (open >= 0) {
             text_printf(why, "the order of queues over several sizes that are open");
             return false;
         }
         open = k;
     }
-    if (open < 0 || !order_matters(v)) return order_prove(v, steps, why);
-    return in_order_of(v, open, &size[open], steps, why);
+    return open < 0 ? order_prove(v, steps, why)
+                    : order_prove_open(v, open, &size[open], steps, why);
 }
 
 /* p: the program with the sizes of which values are given. */
@@ -72,7 +68,7 @@ static bool prove_symbolically(struct proving *x, const struct program *p,
     int64_t nodes = schedule_nodes(x->s), steps = SYMBOLIC_STEPS + nodes * WALK_STEPS_OF_NODE;
     if (x->steps > 0 && x->steps < WALK_STEPS && x->steps < steps) steps = x->steps;
     diags_init(&ignored);
-    struct verify v = verifier(x->s, p, INT64_C(1) << 40, &ignored);
+    struct verify v = verifier(x, p, INT64_C(1) << 40, &ignored);
     v.guesses = x->guesses;
     verify_open_tables(&v);
     bool good = verify_fill_tables(&v) && verify_structure(&v);
@@ -81,8 +77,9 @@ static bool prove_symbolically(struct proving *x, const struct program *p,
         access_tables(&v);
         verify_fill_granules(&v);
         race_init(&v);
-        good = sym_prove(&v, size, &steps, why);
-        good = good && in_order(&v, size, ORDER_STEPS + nodes * STEPS_OF_NODE, why);
+        good = x->looks == ORDER || sym_prove(&v, size, &steps, why);
+        good = good && (x->looks == VALUES ||
+                        in_order(&v, size, ORDER_STEPS + nodes * STEPS_OF_NODE, why));
     }
     if (v.sampled > x->sampled) x->sampled = v.sampled;
     verify_close_tables(&v);
@@ -94,7 +91,7 @@ static bool prove_symbolically(struct proving *x, const struct program *p,
 /* What can be seen without a walk is seen at any size. *points: of all issues and fallbacks, about.
  */
 static enum proof prove_structure(struct proving *x, const struct program *p, double *points) {
-    struct verify v = verifier(x->s, p, INT64_C(1) << 40, x->diags);
+    struct verify v = verifier(x, p, INT64_C(1) << 40, x->diags);
     enum proof proof = PROOF_PROVED;
     *points = 1e30;
     verify_open_tables(&v);
@@ -109,7 +106,7 @@ static enum proof prove_structure(struct proving *x, const struct program *p, do
 }
 
 static enum proof walk_elements(struct proving *x, const struct program *p, const int64_t *size) {
-    struct verify v = verifier(x->s, p, x->steps, x->diags);
+    struct verify v = verifier(x, p, x->steps, x->diags);
     verify_at(&v, size);
     x->steps = v.steps;
     if (v.sampled > x->sampled) x->sampled = v.sampled;
@@ -224,14 +221,41 @@ static enum proof prove_sizes(struct proving *x, int k, struct sizes *z) {
     return prove_range(x, k, z, z->at[k].whole, first, last, prove_rests);
 }
 
-/* Most loops come to a pattern after few iterations; others get more of them before it. */
-static enum proof prove_open(struct proving *x, bool walks) {
-    int64_t slots = verify_most_slots(x->s);
-    struct sizes few = {.least = slots + 1}, all = {.least = slots + 3, .walks = walks};
-    if (x->s->program->nsizes > MOST_SIZES) return unproved(x->reason, "many sizes are open");
-    if (prove_sizes(x, 0, &few) == PROOF_PROVED) return PROOF_PROVED;
+/* The order of the queues at all sizes at once, if it can be had so; otherwise it is left to each
+ * range of values. */
+static enum looks prove_order(struct proving *x) {
+    struct sizes all = {0};
+    x->looks = ORDER;
+    bool good = prove_sizes(x, 0, &all) == PROOF_PROVED;
     x->reason->n = 0;
-    return prove_sizes(x, 0, &all);
+    return good ? VALUES : ALL;
+}
+
+/* Most loops come to a pattern after two iterations; others get more of them before it, as many as
+ * bring all slots round. */
+static enum proof prove_open(struct proving *x, bool walks) {
+    enum { LAST_TRY = 2 };
+    int nsizes = x->s->program->nsizes;
+    int64_t slots = verify_most_slots(x->s), least[] = {2, slots + 1, slots + 3};
+    if (nsizes > MOST_SIZES) return unproved(x->reason, "many sizes are open");
+    if (nsizes > 0) x->looks = prove_order(x);
+    for (int k = nsizes > 0 ? 0 : LAST_TRY;; k++) {
+        struct sizes all = {.least = least[k], .walks = walks && k == LAST_TRY};
+        enum proof proof = prove_sizes(x, 0, &all);
+        if (proof == PROOF_PROVED || k == LAST_TRY) return proof;
+        x->reason->n = 0;
+    }
+}
+
+static enum proof prove(struct proving *x, bool walks) {
+    struct shapes shapes;
+    verify_shapes_open(x->shapes = &shapes);
+    enum proof proof = walks && x->s->program->nsizes == 0
+                           ? prove_fixed(x, x->s->program, NULL, NULL)
+                           : prove_open(x, walks);
+    verify_shapes_close(&shapes);
+    x->shapes = NULL;
+    return proof;
 }
 
 /* Some values of them, to find what is wrong. */
@@ -250,20 +274,19 @@ static enum proof walk_lengths(struct proving *x) {
 
 bool schedule_prove_symbolically(const struct schedule *s, int64_t most, struct text *why) {
     struct proving x = {.s = s, .steps = most, .reason = why};
-    return prove_open(&x, false) == PROOF_PROVED;
+    return prove(&x, false) == PROOF_PROVED;
 }
 
 bool schedule_prove_guessing(const struct schedule *s, struct text *why) {
     struct proving x = {.s = s, .reason = why, .guesses = true};
-    return prove_open(&x, false) == PROOF_PROVED;
+    return prove(&x, false) == PROOF_PROVED;
 }
 
 enum proof schedule_prove(const struct schedule *s, int64_t steps, int *sampled,
                           struct text *reason, struct diags *diags) {
     struct proving x = {
         .s = s, .steps = steps > 0 ? steps : WALK_STEPS, .reason = reason, .diags = diags};
-    enum proof proof =
-        s->program->nsizes == 0 ? prove_fixed(&x, s->program, NULL, NULL) : prove_open(&x, true);
+    enum proof proof = prove(&x, true);
     if (proof == PROOF_UNPROVED && s->program->nsizes > 0) {
         struct text why = *reason;
         *reason = (struct text){0};

@@ -96,7 +96,7 @@ static void shape_instances(struct verify *v, struct shape_operand *p, const str
                             const struct layout *map, int memory) {
     int64_t index[MAX_DIMS] = {0}, element = 0;
     if (!layout_spreads(map) || b->elements == 0) return;
-    p->instance = arena_array(&v->arena, (size_t)b->elements + 1, sizeof *p->instance);
+    p->instance = arena_array(&v->shapes->arena, (size_t)b->elements + 1, sizeof *p->instance);
     do p->instance[element++] = (int32_t)layout_instance(v->m, map, memory, index);
     while (next_index(b, index));
 }
@@ -119,7 +119,7 @@ static bool shape_offsets(struct verify *v, struct shape *h, int o, const struct
     h->cost += b->elements;
     if (!verify_step(v, b->elements)) return false;
     if (!n->layout->map && n->layout->nstrides == 0) return true;
-    p->offset = arena_array(&v->arena, (size_t)b->elements + 1, sizeof *p->offset);
+    p->offset = arena_array(&v->shapes->arena, (size_t)b->elements + 1, sizeof *p->offset);
     int64_t index[MAX_DIMS] = {0}, element = 0, size = (int64_t)type_size(b->type);
     if (b->elements > 0) do
             p->offset[element++] = size * layout_offset(n->layout->map, b->ndims, b->extent,
@@ -180,9 +180,9 @@ static bool next_point(const struct shape *h, int64_t *at) {
 static bool fill_points(struct verify *v, struct shape *h) {
     const struct stmt *s = h->stmt;
     int64_t at[MAX_AXES] = {0}, n = 0;
-    h->dst = arena_array(&v->arena, (size_t)h->points + 1, sizeof *h->dst);
+    h->dst = arena_array(&v->shapes->arena, (size_t)h->points + 1, sizeof *h->dst);
     for (int r = 0; r < s->nreads; r++)
-        h->read[r] = arena_array(&v->arena, (size_t)h->points + 1, sizeof *h->read[r]);
+        h->read[r] = arena_array(&v->shapes->arena, (size_t)h->points + 1, sizeof *h->read[r]);
     if (h->points == 0) return true;
     do {
         bool runs = in_domain(h->bound, s, at);
@@ -206,7 +206,7 @@ static void fill_first(struct verify *v, struct shape *h, const struct access *a
         for (int d = 0; d < h->bound->buffer[a->buffer].ndims; d++)
             if (access_coef(h->bound, a, d, h->axis_of[k])) still[k] = false;
     }
-    out->at = arena_array(&v->arena, (size_t)h->points, sizeof *out->at);
+    out->at = arena_array(&v->shapes->arena, (size_t)h->points, sizeof *out->at);
     for (int64_t n = 0; n < h->points; n++) {
         bool first = true;
         for (int k = 0; k < h->naxes; k++) first &= !still[k] || x[k] == 0;
@@ -217,7 +217,7 @@ static void fill_first(struct verify *v, struct shape *h, const struct access *a
 
 static bool all_differ(struct verify *v, const struct shape *h) {
     const struct first *f = &h->first[0];
-    bool *met = arena_array(&v->arena, (size_t)h->operand[h->dst_operand].elements + 1, 1);
+    bool *met = arena_array(&v->shapes->arena, (size_t)h->operand[h->dst_operand].elements + 1, 1);
     for (int k = 0; k < f->n; k++) {
         if (met[h->dst[f->at[k]]]) return false;
         met[h->dst[f->at[k]]] = true;
@@ -272,7 +272,7 @@ static void fill_runs(struct verify *v, struct shape *h, int o, size_t size) {
         if (!used[e]) continue;
         struct run next = {shape_offset(h, o, e), (int64_t)size, shape_instance(h, o, e)};
         if (n && run_goes_on(&run[n - 1], &next)) continue;
-        GROW(&v->arena, run, n, cap);
+        GROW(&v->shapes->arena, run, n, cap);
         run[n++] = next;
     }
     free(used);
@@ -291,12 +291,12 @@ static void fill_runs(struct verify *v, struct shape *h, int o, size_t size) {
 /* ---- the semantics' form ---- */
 static bool several_statements(struct verify *v, struct shape *h) {
     int all[MAX_JOINED];
-    h->stmt = arena_alloc(&v->arena, sizeof *h->stmt);
+    h->stmt = arena_alloc(&v->shapes->arena, sizeof *h->stmt);
     if (h->bound->nstmts > MAX_JOINED)
         return verify_limit(v, "semantics with more than %d statements cannot be verified",
                             MAX_JOINED);
     for (int q = 0; q < h->bound->nstmts; q++) all[q] = q;
-    const char *why = stmts_join(&v->arena, h->bound, all, h->bound->nstmts, h->stmt);
+    const char *why = stmts_join(&v->shapes->arena, h->bound, all, h->bound->nstmts, h->stmt);
     if (why) return verify_limit(v, "semantics of several statements cannot be verified: %s", why);
     h->nparts = h->bound->nstmts;
     return true;
@@ -355,7 +355,7 @@ static bool map_operands(struct verify *v, struct shape *h, const struct instr *
 }
 
 static bool map_parts(struct verify *v, struct shape *h, const struct instr *in) {
-    h->part = arena_array(&v->arena, (size_t)h->nparts + 1, sizeof *h->part);
+    h->part = arena_array(&v->shapes->arena, (size_t)h->nparts + 1, sizeof *h->part);
     for (int q = 0; q < h->nparts; q++) {
         struct shape *part = &h->part[q];
         *part = (struct shape){.instr = h->instr, .bound = h->bound, .stmt = &h->bound->stmt[q]};
@@ -425,19 +425,32 @@ const struct shape *shape_get(struct verify *v, const struct issue_node *n, cons
         if (n->arg[o].place >= 0 && layout_spreads(in->operand[o].layout[n->arg[o].layout].map))
             key[nkeys++] = v->s->place[n->arg[o].place].memory;
     }
-    struct shape **bucket = &v->shape[hash_key(key, nkeys) % (uint64_t)v->nbuckets];
+    struct shape **bucket = &v->shapes->bucket[hash_key(key, nkeys) % SHAPE_BUCKETS];
     for (struct shape *h = *bucket; h; h = h->next)
         if (h->nkeys == nkeys && memcmp(h->key, key, (size_t)nkeys * sizeof *key) == 0)
-            return h->dst || h->points == 0 ? h : NULL;
-    struct shape *h = arena_alloc(&v->arena, sizeof *h);
+            return h;
+    struct shape *h = arena_alloc(&v->shapes->arena, sizeof *h);
     h->instr = n->instr;
-    h->key = arena_copy(&v->arena, key, (size_t)nkeys * sizeof *key);
+    h->key = arena_copy(&v->shapes->arena, key, (size_t)nkeys * sizeof *key);
     h->nkeys = nkeys;
     h->next = *bucket;
     *bucket = h;
     if (shape_build(v, h, n, size, stride)) return h;
-    h->dst = NULL;
-    h->points = -1;
+    *bucket = h->next;
+    if (h->bound) program_free(h->bound);
     v->stop = true;
     return NULL;
+}
+
+void verify_shapes_open(struct shapes *all) {
+    *all = (struct shapes){0};
+    arena_init(&all->arena);
+    all->bucket = arena_array(&all->arena, SHAPE_BUCKETS, sizeof *all->bucket);
+}
+
+void verify_shapes_close(struct shapes *all) {
+    for (int k = 0; k < SHAPE_BUCKETS; k++)
+        for (struct shape *h = all->bucket[k]; h; h = h->next)
+            if (h->bound) program_free(h->bound);
+    arena_free(&all->arena);
 }

@@ -220,9 +220,8 @@ bool box_end(struct sym *);                                             /* all i
 /* order.c: no race, tokens balanced; walks the signals of all trips. */
 bool order_matters(const struct verify *);
 bool order_prove(struct verify *, int64_t steps, struct text *why);
-/* At all values of a size from this one on, the others being as they are. Loops that end at it come back to where they were, but for the numbers of
+/* At all these values of a size, the others being as they are. Loops that end at it come back to where they were, but for the numbers of
  * what each queue has done: then more of their iterations change nothing. */
-/* Every value of the size of which `at` says the rest. */
 struct size_at;
 bool order_prove_open(struct verify *, int size, const struct size_at *at, int64_t steps, struct text *why);
 

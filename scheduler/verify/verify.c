@@ -386,8 +386,7 @@ void verify_fill_granules(struct verify *v) {
 
 void verify_open_tables(struct verify *v) {
     arena_init(&v->arena);
-    v->nbuckets = 1024;
-    v->shape = arena_array(&v->arena, (size_t)v->nbuckets, sizeof *v->shape);
+    if (!v->shapes) verify_shapes_open(v->shapes = &v->own_shapes);
     v->var = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *v->var);
     v->live = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *v->live);
     v->inst = arena_array(&v->arena, (size_t)v->m->nunits + 1, sizeof *v->inst);
@@ -407,9 +406,7 @@ void verify_open_tables(struct verify *v) {
 
 void verify_close_tables(struct verify *v) {
     race_tokens_free(v);
-    for (int k = 0; k < v->nbuckets; k++)
-        for (struct shape *h = v->shape[k]; h; h = h->next)
-            if (h->bound) program_free(h->bound);
+    if (v->shapes == &v->own_shapes) verify_shapes_close(v->shapes);
     pages_free(&v->slots);
     pages_free(&v->tags);
     pages_free(&v->counts);

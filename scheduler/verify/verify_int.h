@@ -77,6 +77,16 @@ struct shape {
     struct shape *next;                /* in its bucket */
 };
 
+enum { SHAPE_BUCKETS = 1024 };
+/* What instructions of a schedule look like. They are the same at all sizes of its program: who verifies it at several lends them. */
+struct shapes {
+    struct arena arena;
+    struct shape **bucket;             /* [SHAPE_BUCKETS] */
+    struct fit *fits;                  /* fit.h */
+};
+void verify_shapes_open(struct shapes *);
+void verify_shapes_close(struct shapes *);
+
 /* ---- which read of the program's statement an operand stands for ---- */
 enum { SELF = -1 /* the destination before */, UNUSED = -2, MAX_CANDIDATES = 8 };
 struct candidate_of {
@@ -184,9 +194,8 @@ struct verify {
     int *granule;                      /* [nmemories] bytes of a tag's entry */
     int *word;                         /* [nmemories + nstates] bytes of a race granule; states come after the memories */
 
-    struct shape **shape; int nbuckets;
+    struct shapes *shapes, own_shapes; /* own: where nobody has lent any */
     struct binding_of *bindings;
-    struct fit *fits;                  /* fit.h */
 
     int64_t **home_stride;             /* [nplaces] of layouts, once an element of the place was looked for */
     struct pages tags, counts, instances, races;

@@ -242,9 +242,20 @@ static struct copy look_up(struct work *w, const struct moves *moves, const stru
     return e->copy;
 }
 
+/* A move that is asked for and that joins other memories is as good as none. */
+static int move_asked(const struct work *w, const struct moves *moves, const struct opnd *o,
+                      const struct access *acc, bool fill, int by) {
+    const struct opnd *outer = fill ? o->from : o->to;
+    int far = outer ? outer->memory : work_home(w, acc->buffer)->memory,
+        from = fill ? far : o->memory, to = fill ? o->memory : far;
+    enum type type = w->p->buffer[acc->buffer].type;
+    return by && move_joins(w->m, &moves->at[by - 1], from, to, type) ? by : 0;
+}
+
 struct copy copy_price(struct work *w, const struct moves *moves, const struct plan *p,
                        const struct task *t, const struct opnd *o, const struct access *acc,
                        bool fill, int depth, int by) {
+    by = move_asked(w, moves, o, acc, fill, by);
     struct asked *a = by ? NULL : plan_asked(p, t);
     if (!a || o < t->op || o >= t->op + t->nops)
         return look_up(w, moves, p, t, o, acc, fill, depth, by);

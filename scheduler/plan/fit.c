@@ -20,6 +20,18 @@ static bool among(const struct machine *m, const struct operand *o, int memory) 
     return false;
 }
 
+/* A byte-wise move sees an element as several. */
+static bool takes_type(const struct move *mv, enum type type) {
+    return mv->type == type ||
+           ((mv->needle->in->move_types >> type & 1) && type_size(type) % type_size(mv->type) == 0);
+}
+
+bool move_joins(const struct machine *m, const struct move *mv, int from, int to, enum type type) {
+    const struct instr *in = mv->needle->in;
+    return takes_type(mv, type) && among(m, &in->operand[mv->from_operand], from) &&
+           among(m, &in->operand[mv->to_operand], to);
+}
+
 static void box_insert(struct box *b, int at, struct box_dim d) {
     assert(b->n < MAX_COORDS);
     memmove(&b->dim[at + 1], &b->dim[at], sizeof b->dim[0] * (size_t)(b->n - at));
@@ -55,20 +67,16 @@ static void box_merge(struct box *b) {
     }
 }
 
-/* In elements of the move: a byte-wise move sees an element as several. */
-static bool box_convert(struct arena *a, struct box *b, const struct move *mv) {
-    if (mv->type == b->type) return true;
-    size_t wide = type_size(b->type), narrow = type_size(mv->type);
-    if (!(mv->needle->in->move_types >> b->type & 1) || wide % narrow) return false;
-    int64_t ratio = (int64_t)(wide / narrow);
-    if (ratio == 1) return true;
+/* In elements of the move. */
+static void box_convert(struct arena *a, struct box *b, const struct move *mv) {
+    int64_t ratio = (int64_t)(type_size(b->type) / type_size(mv->type));
+    if (ratio == 1) return;
     for (int i = 0; i < b->n; i++) {
         b->dim[i].from = val_scale(a, b->dim[i].from, ratio);
         b->dim[i].to = val_scale(a, b->dim[i].to, ratio);
     }
     struct val one = val_const(1), zero = val_const(0), n = val_const(ratio);
     box_insert(b, 0, (struct box_dim){n, zero, zero, n, one, one, -1, 1, false});
-    return true;
 }
 
 static void box_copy(struct box *to, const struct box *from) {
@@ -346,7 +354,7 @@ static bool fit_axes(struct match *t, const struct box *box) {
     f->move = mv;
     box_copy(&f->box, box);
     for (int k = 0; k < MAX_NEEDLE; k++) f->dim_of[k] = -1;
-    if (!box_convert(&t->w->s->arena, &f->box, mv)) return false;
+    box_convert(&t->w->s->arena, &f->box, mv);
     for (int i = f->box.n - 1; i >= 0; i--)
         if (val_is(f->box.dim[i].total, 1) && val_is(f->box.dim[i].extent, 1))
             box_remove(&f->box, i);
@@ -372,21 +380,25 @@ static bool fit_move(struct work *w, const struct move *mv, int from, int to, co
     return fit_axes(&t, box);
 }
 
+static bool try_move(struct work *w, const struct move *mv, int from, int to, const struct box *box,
+                     struct fit *f) {
+    if (!move_joins(w->m, mv, from, to, box->type) || !fit_move(w, mv, from, to, box, f))
+        return false;
+    fit_cost(w, f);
+    return true;
+}
+
 bool fit_box(struct work *w, const struct moves *moves, int by, int from, int to,
              const struct box *box, struct fit *best) {
-    bool found = false, asked = false;
+    bool found = false;
+    if (by && try_move(w, &moves->at[by - 1], from, to, box, best)) return true;
     for (int i = 0; i < moves->n; i++) {
         const struct move *mv = &moves->at[i];
-        const struct instr *in = mv->needle->in;
         struct fit f;
-        if ((mv->ahead >= 0 && i + 1 != by) || !among(w->m, &in->operand[mv->from_operand], from) ||
-            !among(w->m, &in->operand[mv->to_operand], to) || !fit_move(w, mv, from, to, box, &f))
-            continue;
-        fit_cost(w, &f);
-        if (asked) continue;
-        asked = i + 1 == by;
-        if (!found || asked || f.cycles < best->cycles ||
-            (f.cycles == best->cycles && in->nranged < best->move->needle->in->nranged)) {
+        if (i + 1 == by || mv->ahead >= 0 || !try_move(w, mv, from, to, box, &f)) continue;
+        if (!found || f.cycles < best->cycles ||
+            (f.cycles == best->cycles &&
+             mv->needle->in->nranged < best->move->needle->in->nranged)) {
             fit_copy(best, &f);
             found = true;
         }

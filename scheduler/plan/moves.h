@@ -57,6 +57,8 @@ struct moves moves_find(struct work *, struct arena *); /* their programs are to
 /* A move that computes: from the rows of one operand, the others being constants, home. */
 bool move_finishes(struct work *, int instr, int from_memory, struct move *);
 bool move_begins(struct work *, int instr, int to_memory, struct move *); /* the other way: from rows at home */
+/* Could it copy elements of this type between these memories, whatever the box? */
+bool move_joins(const struct machine *, const struct move *, int from_memory, int to_memory, enum type);
 /* Of `by` (1 + move; 0: none) if it fits, the cheapest otherwise: a move between two memories (a cache counts as its backing memory) that copies the
  * box. */
 bool fit_box(struct work *, const struct moves *, int by, int from_memory, int to_memory,

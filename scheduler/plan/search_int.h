@@ -81,8 +81,9 @@ bool legal_perhaps(struct legal *, const struct plan *);
 double residency_best(struct search *, struct plan *, bool wide);
 void residency_ask(struct search *, struct plan *);
 double beside(const struct search *, double cost, double own); /* of a candidate, where the plan that was found costs `own` */
-void path_ask(struct search *, struct plan *);
 void hold_text(struct text *, const char *name, const struct hold *);
+/* search_path.c */
+void path_ask(struct search *, struct plan *);
 /* search_keep.c */
 void keeps_ask(struct search *, struct plan *);
 

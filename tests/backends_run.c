@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #define MACHINES SOURCE_DIR "/tests/data/machines/backends/"
@@ -170,6 +171,40 @@ static void test_partial(void **state) {
         run_everywhere(MACHINES "reg4.xml", SCHEDULES "partial.sched", threads);
 }
 
+/* A window written out in turns of two loops: in the first and last ones parts of it are outside.
+ */
+static void window(int rows, int columns, int turn, int reach, const char *fill) {
+    char path[] = "/tmp/isamap-window-XXXXXX";
+    int file = mkstemp(path), size = 2 * reach + 1, elements = rows * columns;
+    FILE *f = fdopen(file, "w");
+    assert_non_null(f);
+    fprintf(f,
+            "schedule window on reg4 { program { kernel window() {\n"
+            "in A: i32[2, %d, %d]  out D: i32[2, %d, %d, %d, %d]\n"
+            "axes c: 2, i: %d, j: %d, r: %d, s: %d\n"
+            "D[c,j,r,i,s] = A[c, i + r - %d, j + s - %d else %s] } }\n"
+            "place A: A in dram at 0 bytes %d argument\n"
+            "place D: D in dram at 65536 bytes %d argument\n"
+            "run { loop p = 0 to %d step %d { loop q = 0 to %d step %d {\n"
+            "fallback core llvm do 0 over (i = p to min(p + %d, %d), j = q to min(q + %d, %d))\n"
+            "} } } }\n",
+            rows, columns, columns, size, rows, size, rows, columns, size, size, reach, reach, fill,
+            8 * elements, 8 * elements * size * size, rows, turn, columns, turn + 1, turn, rows,
+            turn + 1, columns);
+    fclose(f);
+    run_everywhere(MACHINES "reg4.xml", path, 1);
+    unlink(path);
+}
+
+static void test_windows(void **state) {
+    (void)state;
+    for (int rows = 7; rows <= 25; rows += 9) /* a turn, two full ones, a last one of one row */
+        for (int reach = 1; reach < 3; reach++) {
+            window(rows, 27, 8, reach, "5");
+            window(9, rows, 4, reach, "-1");
+        }
+}
+
 /* They are values from block to block, on processors without arithmetic for them. */
 static void test_halves(void **state) {
     (void)state;
@@ -182,7 +217,8 @@ int main(void) {
         cmocka_unit_test(test_gemm),     cmocka_unit_test(test_tails),
         cmocka_unit_test(test_parallel), cmocka_unit_test(test_rotate),
         cmocka_unit_test(test_prepare),  cmocka_unit_test(test_outer),
-        cmocka_unit_test(test_partial),  cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_partial),  cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_halves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

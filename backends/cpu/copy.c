@@ -368,7 +368,7 @@ bool stmt_order_free(const struct stmt *st) {
     return true;
 }
 
-static LLVMValueRef fill_bits(const struct copier *c) {
+LLVMValueRef copy_fill(const struct copier *c) {
     enum type t = c->program->buffer[c->stmt->dst.buffer].type;
     if (!c->access[0]->has_fill) return LLVMConstNull(c->type);
     union value v = c->access[0]->fill;
@@ -383,61 +383,23 @@ static LLVMValueRef fill_bits(const struct copier *c) {
                : LLVMConstInt(c->type, t == TYPE_BOOL ? v.i != 0 : (uint64_t)v.i, true);
 }
 
-static void build_ways(struct copier *c, const struct ways *ways) {
+void copy_build(struct copier *c, const struct ways *ways) {
     struct walk w[MAX_WALKS];
     struct spot s = {.n = 0, .constant = {c->start[0], c->start[1]}};
     for (int side = 0; side < 2; side++)
         c->base[side] = place_base(c->f, (int)(c->place[side] - c->f->cpu->schedule->place));
     for (int i = 0; i < c->naxes; i++) {
         int a = c->axis[i];
-        if (!c->grid[a]) continue;
-        for (int side = 0; side < 2; side++)
-            s.term[side][s.n] =
-                (struct term){step_of(c, side, a, c->grid[a]) / c->grid[a], c->first[a]};
-        s.n++;
+        bool known = c->start_low[a] == c->start_high[a];
+        for (int side = 0; side < 2; side++) {
+            int64_t by = known ? c->start_low[a] : c->grid[a], step = step_of(c, side, a, by);
+            if (known)
+                s.constant[side] += step;
+            else
+                s.term[side][s.n] = (struct term){step / by, c->first[a]};
+        }
+        s.n += !known;
     }
     build_pieces(c, ways, 0, w, 0, &s, c->never);
-}
-
-/* The copy with the shorter parts of the axes `last`; `only` to see whether there is one. */
-static bool build_part(struct function *f, const struct fallback_node *node, uint64_t last,
-                       bool only, struct copier *c) {
-    struct entry entry[MAX_LISTED];
-    struct ways ways;
-    if (!copier_open(c, f, node, entry, last) || !find_ways(c, &ways)) return false;
-    c->type = LLVMIntTypeInContext(f->cpu->context, (unsigned)(8 * c->size));
-    c->fill = fill_bits(c);
-    if (c->fill && !only) build_ways(c, &ways);
-    return c->fill != NULL;
-}
-
-/* Of each ragged axis: whole parts, and the part of the last turn. */
-static void build_parts(const struct copier *c, const struct fallback_node *node, uint64_t ragged,
-                        uint64_t last) {
-    if (!ragged) {
-        struct copier own;
-        build_part(c->f, node, last, false, &own);
-        return;
-    }
-    int a = __builtin_ctzll(ragged);
-    uint64_t bit = UINT64_C(1) << a;
-    LLVMValueRef most = lv_const(c->f, c->program->axis[a].extent - c->extent[a]).v;
-    for (int k = 0; k < 2; k++) {
-        struct frame r;
-        frame_branch(
-            c->f, &r,
-            LLVMBuildICmp(c->f->builder, k ? LLVMIntSGT : LLVMIntSLE, c->first[a].v, most, ""));
-        build_parts(c, node, ragged & ~bit, k ? last | bit : last);
-        frame_close(c->f, &r, NULL);
-    }
-}
-
-bool build_copy(struct function *f, const struct fallback_node *node) {
-    struct copier c, other;
-    if (!build_part(f, node, 0, true, &c)) return false;
-    for (uint64_t last = c.ragged; last; last = (last - 1) & c.ragged)
-        if (!build_part(f, node, last, true, &other)) return false;
-    build_parts(&c, node, c.ragged, 0);
-    return true;
 }
 #endif

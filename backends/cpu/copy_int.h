@@ -1,4 +1,4 @@
-/* Inside copies of statements (copy.c, copy_ways.c). */
+/* Inside copies of statements (copy.c, copy_turns.c, copy_ways.c). */
 #ifndef ISAMAP_BACKENDS_CPU_COPY_INT_H
 #define ISAMAP_BACKENDS_CPU_COPY_INT_H
 
@@ -54,20 +54,34 @@ struct copier {
     int nentries;
     uint64_t never;           /* entries whose source is outside everywhere */
     uint64_t ragged;          /* axes whose part is shorter in the last turn of the loop around */
+    uint64_t edged;           /* axes along which turns of the loop around may read outside */
     int64_t extent[MAX_AXES], /* of the part that is copied */
         grid[MAX_AXES]; /* it begins at a variable, a multiple of so much; 0: at the axis's first
                            value */
+    int64_t start_low[MAX_AXES], start_high[MAX_AXES]; /* what it begins at lies between */
     struct lv first[MAX_AXES];
+};
+
+/* Of which turns of the loops around axes a copy is meant: the first, the last; of `apart` those
+ * between; of others all whole ones. */
+struct turns {
+    uint64_t first, last, apart;
 };
 
 /* ---- which loops (copy_ways.c) ---- */
 /* The copy of the node; false: it is none whose elements lie in equal steps. Its entries are as
- * many as MAX_LISTED at most. Of the axes `last` the shorter part of a last turn is meant. */
+ * many as MAX_LISTED at most. */
 bool copier_open(struct copier *, struct function *, const struct fallback_node *, struct entry *,
-                 uint64_t last);
+                 struct turns);
 /* Axes are written out until the others can be walked; false: there is no such way. */
 bool find_ways(struct copier *, struct ways *);
+/* Are there turns that are meant? Of two turns none is between. */
+bool has_turns(const struct copier *, int axis);
 int64_t step_of(const struct copier *, int side, int axis, int64_t by); /* bytes */
 uint64_t all_entries(const struct copier *);
+
+/* ---- the code of one kind of turns (copy.c) ---- */
+LLVMValueRef copy_fill(const struct copier *); /* bits; NULL: of no such type */
+void copy_build(struct copier *, const struct ways *);
 
 #endif

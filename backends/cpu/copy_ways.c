@@ -99,6 +99,10 @@ static bool block_of(const struct copier *c, int axis, int64_t *block) {
     return true;
 }
 
+bool has_turns(const struct copier *c, int axis) {
+    return c->start_low[axis] <= c->start_high[axis];
+}
+
 /* Values of the axis between which the entry's source is inside; false: other axes count too. */
 static bool inside_range(const struct copier *c, const struct entry *e, int axis, int64_t *lo,
                          int64_t *hi) {
@@ -120,11 +124,15 @@ static bool inside_range(const struct copier *c, const struct entry *e, int axis
         }
         if (low >= 0 && high < b->extent[d]) continue;
         if (!coef) continue;
-        if (coef < 0 || c->grid[axis]) return false;
+        if (coef < 0) return false;
         for (int x = 0; x < c->program->naxes; x++)
             if (x != axis && access_coef(c->program, a, d, x) && c->program->axis[x].extent > 1 &&
                 !(c->listed >> x & 1))
                 return false;
+        int64_t end = at + coef * (c->start_high[axis] + c->extent[axis] - 1);
+        at += coef * c->start_low[axis];
+        if ((at >= 0 && end < b->extent[d]) || !has_turns(c, axis)) continue;
+        if (c->start_low[axis] < c->start_high[axis]) return false;
         int64_t first = at < 0 ? (-at + coef - 1) / coef : 0,
                 last = at > b->extent[d] - 1 ? 0 : (b->extent[d] - 1 - at) / coef + 1;
         if (first > *lo) *lo = first;
@@ -204,20 +212,29 @@ static int axis_pieces(const struct copier *c, int axis, struct piece *out) {
     return n;
 }
 
+/* Do the elements of the part that begins there lie as from 0 on? */
+static bool start_holds(const struct copier *c, int axis, int64_t at) {
+    int64_t last = c->extent[axis] - 1;
+    bool holds = true;
+    for (int side = 0; side < 2 && at + last < c->program->axis[axis].extent; side++)
+        holds &= step_of(c, side, axis, at + last) ==
+                 step_of(c, side, axis, at) + step_of(c, side, axis, last);
+    return holds;
+}
+
 /* Where the part begins at a multiple of the grid, its elements lie as from 0 on, and the first
  * ones follow each other in equal steps. */
 static bool starts_hold(const struct copier *c, int axis) {
-    int64_t g = c->grid[axis], n = g ? c->program->axis[axis].extent / g : 0,
-            last = c->extent[axis] - 1;
+    int64_t g = c->grid[axis], n = g ? c->program->axis[axis].extent / g : 0;
+    if (c->start_low[axis] == c->start_high[axis]) return start_holds(c, axis, c->start_low[axis]);
     if (n > MAX_STARTS) return false;
-    for (int64_t k = 1; k < n; k++)
+    for (int64_t k = 1; k < n; k++) {
         for (int side = 0; side < 2; side++) {
             int64_t step = step_of(c, side, axis, g);
             if (step % g || step_of(c, side, axis, k * g) != k * step) return false;
-            if (k * g + last < c->program->axis[axis].extent &&
-                step_of(c, side, axis, k * g + last) != k * step + step_of(c, side, axis, last))
-                return false;
         }
+        if (!start_holds(c, axis, k * g)) return false;
+    }
     return true;
 }
 
@@ -348,8 +365,31 @@ static bool part_lengths(const struct function *f, const struct sx *lo, const st
     return same && *rest > 0 && *whole <= g;
 }
 
+/* Does the axis lead outside of the source somewhere? */
+static bool leads_outside(const struct copier *c, int axis) {
+    const struct access *a = c->access[0];
+    const struct program *p = c->program;
+    const struct buffer *b = &p->buffer[a->buffer];
+    for (int d = 0; a->has_fill && d < b->ndims; d++) {
+        int64_t low = access_coef(p, a, d, p->naxes), high = low;
+        for (int x = 0; x < p->naxes; x++) {
+            int64_t k = access_coef(p, a, d, x) * (p->axis[x].extent - 1);
+            low += k < 0 ? k : 0;
+            high += k > 0 ? k : 0;
+        }
+        if (access_coef(p, a, d, axis) && (low < 0 || high >= b->extent[d])) return true;
+    }
+    return false;
+}
+
+static void start_at(struct copier *c, int a, int64_t at) {
+    c->grid[a] = c->start_low[a] = c->start_high[a] = at;
+    c->first[a] = lv_const(c->f, at);
+}
+
 /* The part of the axis that the node names: all of it, or so much from a loop's variable on. */
-static bool take_part(struct copier *c, const struct fallback_node *node, int a, bool last) {
+static bool take_part(struct copier *c, const struct fallback_node *node, int a,
+                      struct turns turns) {
     const struct sx *lo = node->lo ? node->lo[a] : NULL, *hi = node->hi ? node->hi[a] : NULL;
     int64_t extent = c->program->axis[a].extent, rest;
     c->extent[a] = extent;
@@ -357,24 +397,34 @@ static bool take_part(struct copier *c, const struct fallback_node *node, int a,
     if (!(c->stmt->axes >> a & 1)) return false;
     if (lo && hi && lo->op == SX_CONST && hi->op == SX_CONST) {
         c->extent[a] = hi->value - lo->value;
-        c->grid[a] = lo->value;
-        c->first[a] = lv_const(c->f, lo->value);
+        start_at(c, a, lo->value);
         return lo->value >= 0 && c->extent[a] > 0 && hi->value <= extent;
     }
     if (!lo || !hi || lo->op != SX_VAR || !c->f->grid[lo->var]) return false;
-    c->grid[a] = c->f->grid[lo->var];
+    int64_t grid = c->f->grid[lo->var], last = (extent - 1) / grid * grid;
+    bool apart = turns.apart >> a & 1;
+    if (!part_lengths(c->f, lo, hi, grid, extent, &c->extent[a], &rest)) return false;
+    if (turns.first >> a & 1 || !last) {
+        start_at(c, a, 0);
+        return true;
+    }
+    if (turns.last >> a & 1) {
+        c->extent[a] = rest;
+        start_at(c, a, last);
+        return true;
+    }
+    bool shorter = rest < c->extent[a];
+    if (shorter) c->ragged |= UINT64_C(1) << a;
+    if (leads_outside(c, a)) c->edged |= UINT64_C(1) << a;
+    c->grid[a] = grid;
+    c->start_low[a] = apart ? grid : 0;
+    c->start_high[a] = apart || shorter ? last - grid : last;
     c->first[a] = lv_sx(c->f, lo);
-    if (!part_lengths(c->f, lo, hi, c->grid[a], extent, &c->extent[a], &rest)) return false;
-    if (rest < c->extent[a]) c->ragged |= UINT64_C(1) << a;
-    if (!last) return true;
-    c->extent[a] = rest;
-    c->grid[a] = (extent - 1) / c->grid[a] * c->grid[a];
-    c->first[a] = lv_const(c->f, c->grid[a]);
     return true;
 }
 
 bool copier_open(struct copier *c, struct function *f, const struct fallback_node *node,
-                 struct entry *entry, uint64_t last) {
+                 struct entry *entry, struct turns turns) {
     const struct schedule *s = f->cpu->schedule;
     const struct program *p = s->program;
     const struct stmt *st = &p->stmt[node->stmt];
@@ -392,7 +442,7 @@ bool copier_open(struct copier *c, struct function *f, const struct fallback_nod
         c->place[side] = &s->place[home];
     }
     for (int a = 0; a < p->naxes; a++) {
-        if (!take_part(c, node, a, last >> a & 1)) return false;
+        if (!take_part(c, node, a, turns)) return false;
         if (!(st->axes >> a & 1) || p->axis[a].extent == 1) continue;
         if (c->naxes == MAX_DIMS || p->axis[a].extent < 1) return false;
         c->axis[c->naxes++] = a;

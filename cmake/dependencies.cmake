@@ -27,7 +27,12 @@ function(optional_features)
     execute_process(COMMAND ${LLVM_CONFIG} --libdir OUTPUT_VARIABLE lib OUTPUT_STRIP_TRAILING_WHITESPACE)
     target_include_directories(isamap_backends SYSTEM PRIVATE ${inc})
     target_compile_definitions(isamap_backends PUBLIC ISAMAP_WITH_LLVM=1)
-    target_link_libraries(isamap_backends PUBLIC -L${lib} LLVM-19)
+    find_library(LLVM_LIBRARY NAMES LLVM-19 PATHS ${lib} NO_DEFAULT_PATH REQUIRED)
+    file(REAL_PATH ${LLVM_LIBRARY} file)
+    get_filename_component(name ${file} NAME)
+    set_source_files_properties(backends/cpu/llvm.c PROPERTIES COMPILE_DEFINITIONS
+      "ISAMAP_LLVM_NAME=\"${name}\";ISAMAP_LLVM_FILE=\"${file}\"")
+    llvm_calls(isamap_backends backends/cpu) # it is loaded where it is needed, not linked
   endif()
   note_dependency("LLVM 19" LLVM_CONFIG "run and compile for CPUs described by LLVM emits")
   if(PROTOBUF_C_FOUND AND PROTOC_C AND ONNX_PROTO)

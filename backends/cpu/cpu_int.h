@@ -4,11 +4,8 @@
 #define ISAMAP_BACKENDS_CPU_CPU_INT_H
 
 #include "backends/backends_int.h"
+#include "backends/cpu/llvm.h"
 #include "backends/interface.h"
-
-#include <llvm-c/Core.h>
-#include <llvm-c/LLJIT.h>
-#include <llvm-c/TargetMachine.h>
 
 enum { MAX_LEVELS = 200, CPU_VARIANTS = 2 * OP_COUNT };
 

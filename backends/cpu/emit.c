@@ -2,10 +2,6 @@
 #include "backends/cpu/cpu_int.h"
 #include "ir/memory.h"
 
-#include <llvm-c/Analysis.h>
-#include <llvm-c/IRReader.h>
-#include <llvm-c/Linker.h>
-#include <llvm-c/Transforms/PassBuilder.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <llvm-c/Object.h>
 #include <string.h>
 #include <unistd.h>
 

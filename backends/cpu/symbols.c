@@ -5,7 +5,6 @@
 #include "backends/cpu/cpu_int.h"
 
 #include <dlfcn.h>
-#include <llvm-c/Object.h>
 #include <string.h>
 
 struct symbols {

@@ -3,7 +3,6 @@
 #include "ir/memory.h"
 
 #include <errno.h>
-#include <llvm-c/Target.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,9 +85,7 @@ static bool known_cpu(LLVMTargetRef target, const char *triple, const char *cpu)
 static bool create_target(struct cpu *c) {
     LLVMTargetRef target;
     char *message = NULL, *triple = LLVMGetDefaultTargetTriple();
-    LLVMInitializeNativeTarget();
-    LLVMInitializeNativeAsmPrinter();
-    LLVMInitializeNativeAsmParser();
+    llvm_native();
     const char *cpu = c->options && c->options->target ? c->options->target : base_cpu(triple);
     if (LLVMGetTargetFromTriple(triple, &target, &message)) {
         cpu_error(c, "LLVM cannot compile for '%s': %s", triple, message);
@@ -477,8 +474,7 @@ static struct executable *load_kept(const struct schedule *s, const struct backe
     if (!cache_read(cache, key, &value) || value.n < 2) return text_free(&value), NULL;
     struct cpu *c = cpu_new(s, options, diags);
     c->parallel = value.at[0] == 'p';
-    LLVMInitializeNativeTarget();
-    LLVMInitializeNativeAsmPrinter();
+    llvm_native();
     struct executable *e =
         start(c, LLVMCreateMemoryBufferWithMemoryRangeCopy(value.at + 1, value.n - 1, "code"));
     text_free(&value);

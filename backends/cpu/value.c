@@ -2,7 +2,6 @@
 #include "backends/cpu/cpu_int.h"
 #include "ir/memory.h"
 
-#include <llvm-c/DebugInfo.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* What is in a place now: the region of an operand at this point of the loops, and its fill. */
+#include "ir/number.h"
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
@@ -6,6 +7,11 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
+
+static bool walks(const struct emitter *e, const struct stmt *st, const struct access *acc, int dim,
+                  int axis) {
+    return access_coef(e->w->p, acc, dim, axis) && (stmt_span(e->w, st) >> axis & 1);
+}
 
 void region_here(struct emitter *e, const struct task *t, const struct opnd *o,
                  const struct access *acc, struct region *r) {
@@ -16,9 +22,13 @@ void region_here(struct emitter *e, const struct task *t, const struct opnd *o,
     if (o->geom.repeat_axis >= 0) r->repeat = e->at[o->geom.repeat_axis].size;
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         struct val lo = val_const(access_coef(w->p, acc, d, w->p->naxes)), n = val_const(1);
+        for (int x = 0; x < w->p->naxes && (o->geom.sparse >> d & 1); x++)
+            if (walks(e, st, acc, d, x) && !val_is(e->at[x].size, 1))
+                r->apart[d] = common_divisor(r->apart[d], access_coef(w->p, acc, d, x));
+        int64_t step = region_step(&o->geom, r, d);
         for (int x = 0; x < w->p->naxes; x++) {
             int64_t c = access_coef(w->p, acc, d, x);
-            if (!c || !(stmt_span(w, st) >> x & 1)) continue;
+            if (!walks(e, st, acc, d, x)) continue;
             if (c < 0) { /* only steps move backwards */
                 lo = val_minus(a, lo, val_scale(a, e->at[x].lo, -c));
                 continue;
@@ -27,11 +37,10 @@ void region_here(struct emitter *e, const struct task *t, const struct opnd *o,
             int64_t whole = o->geom.walks[d] == x ? o->geom.takes[d] : 0;
             if (whole) size = val_scale(a, val_ceil(a, size, whole), whole);
             lo = val_add(a, lo, val_scale(a, e->at[x].lo, c));
-            if (c == o->geom.step[d] && val_is(n, 1)) /* so that its multiples stay known */
+            if (c == step && val_is(n, 1)) /* so that its multiples stay known */
                 n = size;
-            else if (c % o->geom.step[d] == 0)
-                n = val_add(a, n,
-                            val_scale(a, val_add(a, size, val_const(-1)), c / o->geom.step[d]));
+            else if (c % step == 0)
+                n = val_add(a, n, val_scale(a, val_add(a, size, val_const(-1)), c / step));
         }
         r->lo[d] = lo;
         r->n[d] = n;

@@ -25,9 +25,11 @@ void tile_region(const struct work *w, const struct stmt *st, const struct acces
             int a = __builtin_ctzll(left);
             int64_t c = access_coef(w->p, acc, d, a), whole = g->walks[d] == a ? g->takes[d] : 0;
             if (c) n += c * ((whole ? round_up(tile[a], whole) : tile[a]) - 1);
+            if ((g->sparse >> d & 1) && c && tile[a] > 1)
+                r->apart[d] = common_divisor(r->apart[d], c);
         }
         r->lo[d] = val_const(access_coef(w->p, acc, d, w->p->naxes));
-        r->n[d] = val_const(round_up((n - 1) / g->step[d] + 1, g->block[d]));
+        r->n[d] = val_const(round_up((n - 1) / region_step(g, r, d) + 1, g->block[d]));
     }
 }
 

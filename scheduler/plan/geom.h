@@ -33,6 +33,7 @@ struct geom { /* innermost first */
     int64_t takes[MAX_DIMS]; /* of a plain copy: whole tiles of so many are read of it, so it goes on to the end of the last one; 0 */
     int walks[MAX_DIMS];     /* the axis that these tiles walk */
     int64_t grain[MAX_DIMS]; /* that a needle takes of a block: it may start at each such part */
+    uint64_t sparse; /* bit d: slots hold only those elements along dimension d that are read */
     uint64_t even;           /* bit d: rows at a chosen distance, as many as blocks take */
     uint64_t fragment;       /* of the form */
     const char *swizzle;
@@ -124,13 +125,22 @@ struct region { /* of a buffer: per dimension the first index (may lie before 0)
         pad_hi[MAX_DIMS];   /* padding at most, where the access reads outside */
     struct val repeat;      /* rows that repeat (geom.repeat_axis) */
     bool partial[MAX_DIMS]; /* blocked dimension: one block of which only n are there */
+    int64_t apart[MAX_DIMS]; /* elements from each of the n to the next; 0: as many as the
+                                geometry's step */
 };
 
 struct slot {
     struct val stride[MAX_COORDS], elements;
+    int64_t apart[MAX_DIMS]; /* of its region */
     struct val base, back; /* elements from the place's slot on; to take away: turns of a ring */
 };
 
+/* Elements from one place of the region to the next, along a dimension. */
+int64_t region_step(const struct geom *, const struct region *, int dim);
+/* From one place of the region to the next, along coordinate i of a slot that holds all of it, or
+ * more. */
+struct val slot_step(struct arena *, const struct slot *, const struct region *, int i,
+                     struct coord);
 /* Places along an outer coordinate. */
 struct val coord_places(struct arena *, const struct geom *, const struct region *, struct coord);
 /* The geometry of `as` where the task stands for another statement that has the same axes; false: elements

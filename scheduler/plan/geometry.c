@@ -581,8 +581,23 @@ bool geom_alike(struct work *w, const struct task *t, const struct opnd *made,
            slot_alike(w, t, &made->geom, mine, &as->geom, its);
 }
 
+/* Instructions name each register that they read, so a window that goes in steps takes no registers
+ * for what lies between them. */
+static void mark_sparse(const struct work *w, const struct access *acc, struct opnd *o) {
+    struct geom *g = &o->geom;
+    if (o->where != IN_LOCAL || o->writes || o->form.fragment || !graph_is_static(w->m, o->memory))
+        return;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
+        if (g->block[d] == 1 && !((g->loose | g->even | g->exact) >> d & 1) &&
+            (g->row < 0 || g->at[g->row].dim != d))
+            g->sparse |= UINT64_C(1) << d;
+}
+
 bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
-    return make(w, t, o, stored_size(w, task_access(w, t, o, o->writes))) && make_source(w, t, o);
+    const struct access *acc = task_access(w, t, o, o->writes);
+    if (!make(w, t, o, stored_size(w, acc)) || !make_source(w, t, o)) return false;
+    mark_sparse(w, acc, o);
+    return true;
 }
 
 void geom_tile(const struct work *w, struct opnd *o) {

@@ -143,7 +143,7 @@ static void put_geom(struct writer *k, const struct geom *g) {
     put_coords(k, g->at, g->stride, g->n);
     put(k, g->ninner);
     for (int d = 0; d < MAX_DIMS; d++) PUT(k, g->block[d], g->room[d], g->grain[d], g->step[d]);
-    PUT(k, (int64_t)g->loose, (int64_t)g->even, (int64_t)g->fragment);
+    PUT(k, (int64_t)g->loose, (int64_t)g->sparse, (int64_t)g->even, (int64_t)g->fragment);
     put_text(k, g->swizzle);
     PUT(k, g->span, g->tile, g->row, g->plain, g->plain_home, (int64_t)g->exact, (int64_t)g->live,
         g->spaced, g->turned, g->repeat_axis);

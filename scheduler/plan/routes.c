@@ -105,6 +105,7 @@ struct opnd route_stop(const struct work *w, const struct opnd *o, const struct 
     if (k >= r->n) return at;
     at.memory = r->memory[k];
     at.where = IN_LOCAL;
+    at.geom.sparse = 0;
     if (o->stop_align) at.align = o->stop_align[at.memory];
     geom_tile(w, &at);
     at.geom.plain = k < o->plain;
@@ -115,15 +116,15 @@ struct opnd route_stop(const struct work *w, const struct opnd *o, const struct 
 
 /* The distance along a coordinate of g in a slot that lies as `own` says. */
 static struct val stride_in(struct arena *a, const struct geom *g, int i, const struct geom *own,
-                            const struct slot *s) {
+                            const struct slot *s, const struct region *r) {
     struct coord c = g->at[i];
-    if (g->n == own->n) return s->stride[i];
+    if (g->n == own->n) return slot_step(a, s, r, i, c);
     for (int k = 0; k < own->n; k++)
         if (own->at[k].dim == c.dim && own->at[k].div == c.div && own->at[k].mod == c.mod)
-            return s->stride[k];
+            return slot_step(a, s, r, k, c);
     for (int k = 0; k < own->n; k++)
         if (own->at[k].dim == c.dim && own->at[k].div == 1 && !own->at[k].mod)
-            return val_scale(a, s->stride[k], c.div);
+            return val_scale(a, slot_step(a, s, r, k, c), c.div);
     return val_const(0);
 }
 
@@ -134,13 +135,13 @@ static bool box_between(const struct geom *outer, const struct slot *there, cons
     if (g->fragment || g->swizzle) return false; /* lies so in its own memory only */
     for (int i = 0; i < g->n; i++) {
         struct coord c = g->at[i];
-        struct val far = stride_in(a, g, i, outer, there);
+        struct val far = stride_in(a, g, i, outer, there, r), near = slot_step(a, here, r, i, c);
         struct box_dim *d = &box->dim[box->n++];
         *d = box_whole(i < g->ninner ? val_const(c.mod) : coord_places(a, g, r, c));
         if (i < g->ninner && c.dim >= 0 && r->partial[c.dim]) d->extent = r->n[c.dim];
         d->after = val_minus(a, d->total, d->extent);
-        d->from = fill ? far : here->stride[i];
-        d->to = fill ? here->stride[i] : far;
+        d->from = fill ? far : near;
+        d->to = fill ? near : far;
     }
     return true;
 }

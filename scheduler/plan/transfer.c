@@ -10,6 +10,17 @@
 #include "scheduler/plan/work.h"
 #include <string.h>
 
+int64_t region_step(const struct geom *g, const struct region *r, int dim) {
+    return r->apart[dim] ? r->apart[dim] : g->step[dim];
+}
+
+struct val slot_step(struct arena *a, const struct slot *s, const struct region *r, int i,
+                     struct coord c) {
+    int64_t here = c.dim < 0 || !r->apart[c.dim] ? 1 : r->apart[c.dim],
+            there = c.dim < 0 || !s->apart[c.dim] ? 1 : s->apart[c.dim];
+    return here > there ? val_scale(a, s->stride[i], here / there) : s->stride[i];
+}
+
 /* Dimension after dimension, in the order in which the coordinates name them. */
 static struct slot plain_slot(struct arena *a, const struct geom *g, const struct region *r) {
     struct slot s = {.base = val_const(0), .back = val_const(0)};
@@ -42,6 +53,7 @@ struct slot slot_make(struct arena *a, const struct geom *g, const struct region
     if (g->plain) return plain_slot(a, g, r);
     struct slot s = {.base = val_const(0), .back = val_const(0)};
     struct val run = val_const(g->tile);
+    memcpy(s.apart, r->apart, sizeof s.apart);
     for (int i = 0; i < g->ninner; i++) s.stride[i] = val_const(g->stride[i]);
     for (int k = g->first ? g->ninner - 1 : g->ninner; k < g->n; k++) {
         int i = k < g->ninner ? g->first : k;
@@ -79,7 +91,8 @@ static struct val behind_last(struct arena *a, struct val to, int64_t end) {
 static struct val steps_before(struct arena *a, const struct geom *g, const struct region *r,
                                int dim) {
     struct val outside = before_first(a, r->lo[dim]);
-    return g->step[dim] > 1 ? val_ceil(a, outside, g->step[dim]) : outside;
+    int64_t step = region_step(g, r, dim);
+    return step > 1 ? val_ceil(a, outside, step) : outside;
 }
 
 struct val home_offset(struct work *w, const struct view *v, const struct geom *g,
@@ -94,8 +107,8 @@ struct val home_offset(struct work *w, const struct view *v, const struct geom *
         if (d < 0 || v->dim[d] < 0) continue;
         struct val lo = r->lo[d];
         view_stride(w, v, g->at[i], &stride);
-        if (r->pad_lo[d] > 0 && g->step[d] > 1)
-            lo = val_add(a, lo, val_scale(a, steps_before(a, g, r, d), g->step[d]));
+        if (r->pad_lo[d] > 0 && region_step(g, r, d) > 1)
+            lo = val_add(a, lo, val_scale(a, steps_before(a, g, r, d), region_step(g, r, d)));
         else if (r->pad_lo[d] > 0 && lo.min < 0)
             lo = val_make(a, SX_MAX, lo, val_const(0));
         if (r->pad_hi[d] > 0 && lo.max >= extent[d])
@@ -131,7 +144,8 @@ struct val slot_offset(struct arena *a, const struct geom *g, const struct slot 
         if (i < g->ninner && !inside) continue;
         struct val delta = val_minus(a, part->lo[c.dim], whole->lo[c.dim]);
         if (!inside) {
-            sum = val_add(a, sum, val_blocks(a, delta, c.div * g->step[c.dim], s->stride[i]));
+            sum = val_add(a, sum,
+                          val_blocks(a, delta, c.div * region_step(g, whole, c.dim), s->stride[i]));
             continue;
         }
         struct val at = val_div(a, delta, c.div);
@@ -145,14 +159,18 @@ struct val slot_offset(struct arena *a, const struct geom *g, const struct slot 
 }
 
 /* What of it lies outside of the buffer. */
-static void outer_padding(struct work *w, int buffer, struct coord c, const struct region *r,
-                          struct box_dim *b) {
+static void outer_padding(struct work *w, int buffer, const struct geom *g, struct coord c,
+                          const struct region *r, struct box_dim *b) {
     struct arena *a = &w->s->arena;
-    struct val lo = r->lo[c.dim], to = val_add(a, lo, r->n[c.dim]);
-    if (r->pad_lo[c.dim] > 0) b->before = before_first(a, lo);
-    if (r->pad_hi[c.dim] > 0) b->after = behind_last(a, to, w->p->buffer[buffer].extent[c.dim]);
-    if (b->before.x) b->before.max = r->pad_lo[c.dim];
-    if (b->after.x) b->after.max = r->pad_hi[c.dim];
+    int64_t step = region_step(g, r, c.dim);
+    struct val to = val_add(a, r->lo[c.dim], val_scale(a, r->n[c.dim], step));
+    if (r->pad_lo[c.dim] > 0) b->before = steps_before(a, g, r, c.dim);
+    if (r->pad_hi[c.dim] > 0) {
+        b->after = behind_last(a, to, w->p->buffer[buffer].extent[c.dim]);
+        if (step > 1) b->after = val_div(a, b->after, step);
+    }
+    if (b->before.x) b->before.max = (r->pad_lo[c.dim] + step - 1) / step;
+    if (b->after.x) b->after.max = (r->pad_hi[c.dim] + step - 1) / step;
     if (!val_is(b->before, 0)) b->extent = val_make(a, SX_SUB, b->extent, b->before);
     if (!val_is(b->after, 0)) b->extent = val_make(a, SX_SUB, b->extent, b->after);
     if (b->extent.x) b->extent.max = b->total.max;
@@ -252,7 +270,7 @@ static void outer_dim(struct work *w, const struct view *v, const struct geom *g
                       const struct region *r, struct coord c, int64_t *stride, struct box_dim *d) {
     *d = box_whole(c.dim < 0 ? r->repeat : coord_places(&w->s->arena, g, r, c));
     if (c.dim < 0 || pads_inside(g, r, c.dim)) return;
-    outer_padding(w, v->of, c, r, d);
+    outer_padding(w, v->of, g, c, r, d);
     if (w->p->buffer[v->of].extent[c.dim] <= g->block[c.dim] && !(g->even >> c.dim & 1) &&
         !r->pad_lo[c.dim] && !r->pad_hi[c.dim])
         *stride = 0;
@@ -280,10 +298,11 @@ bool box_make(struct work *w, const struct view *v, const struct geom *g, const 
             outer_dim(w, v, g, r, c, &stride, d);
         else if (!inner_dim(w, v, g, r, fill, c, &stride, d))
             return false;
-        if (c.dim >= 0) stride *= g->step[c.dim];
+        struct val near = slot_step(&w->s->arena, s, r, i, c);
+        if (c.dim >= 0) stride *= region_step(g, r, c.dim);
         d->coord = i;
-        d->from = fill ? val_const(stride) : s->stride[i];
-        d->to = fill ? s->stride[i] : val_const(stride);
+        d->from = fill ? val_const(stride) : near;
+        d->to = fill ? near : val_const(stride);
     }
     return true;
 }
@@ -297,6 +316,7 @@ void region_padding(const struct program *p, const struct stmt *st, const struct
         r->pad_hi[d] =
             hi >= p->buffer[acc->buffer].extent[d] ? hi - p->buffer[acc->buffer].extent[d] + 1 : 0;
         r->partial[d] = false;
+        r->apart[d] = 0;
     }
 }
 

@@ -47,8 +47,7 @@ int covering_add(struct covering *c, const struct mapping *m, const struct progr
     return cover->nmappings++;
 }
 
-/* n statements come before `stmt`. */
-static void shift(struct covering *c, int stmt, int n) {
+void covering_shift(struct covering *c, int stmt, int n) {
     int total = c->cover->program->nstmts + n;
     covering_reserve(c, total);
     estimate_close(c->estimate[stmt]);
@@ -229,7 +228,7 @@ static void settle(struct covering *c, int stmt, const struct option *o) {
     }
     struct mapping m = keep_mapping(&cover->arena, c, &o->map);
     if (o->ncuts > 0) {
-        shift(c, stmt, o->ncuts);
+        covering_shift(c, stmt, o->ncuts);
         program_cut(cover->program, &c->room, stmt, o->cut, o->ncuts);
         covering_changed(c);
     }
@@ -468,6 +467,7 @@ static struct cover *cover_program(const struct program *p, const struct machine
     rewrite_all(&c);
     join_all(&c);
     bool done = covering_decide(&c);
+    if (done) values_again(&c);
     join_restore(&c);
     number_scopes(cover);
     if (done) list_items(&c);

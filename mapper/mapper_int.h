@@ -401,6 +401,9 @@ struct covering {
     int settled; /* mappings of the cover; those behind them are trials */
 };
 
+void covering_shift(struct covering *, int stmt, int n); /* n statements come before this one */
+/* All is decided: statements that make values again which instructions change in place. */
+void values_again(struct covering *);
 void covering_changed(struct covering *); /* its program is another one, or has other statements */
 struct users flow_users(struct covering *, int buffer, int stmt);
 int flow_writer(struct covering *, int stmt, int buffer); /* the last before that writes it; -1 */

@@ -11,6 +11,7 @@ int rw_axis(struct program *, const char *base, int64_t extent); /* a new axis; 
 /* A new temporary; -1 when its bytes overflow what a buffer may have. */
 int rw_temporary(struct program *, const char *base, enum type, int ndims, const int64_t *extent);
 struct access rw_access(struct program *, int buffer);                     /* all rows 0 */
+bool rw_rows_equal(const struct program *, const struct access *, const struct access *); /* the same element of buffers of one shape and type */
 struct access rw_indexed(struct program *, int buffer, const int *axis);   /* [axis[0], axis[1], …] */
 struct access rw_copy(struct program *, const struct access *);
 int64_t *rw_row(const struct program *, const struct access *, int dim);   /* to write in */

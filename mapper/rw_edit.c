@@ -53,6 +53,13 @@ int rw_temporary(struct program *p, const char *base, enum type t, int ndims,
     return p->nbuffers++;
 }
 
+bool rw_rows_equal(const struct program *p, const struct access *a, const struct access *b) {
+    const struct buffer *x = &p->buffer[a->buffer], *y = &p->buffer[b->buffer];
+    return x->type == y->type && x->ndims == y->ndims &&
+           !memcmp(x->extent, y->extent, sizeof *x->extent * (size_t)x->ndims) &&
+           !memcmp(a->coef, b->coef, sizeof *a->coef * (size_t)x->ndims * ((size_t)p->naxes + 1));
+}
+
 struct access rw_access(struct program *p, int buffer) {
     struct access a = {.buffer = buffer};
     size_t n = (size_t)p->buffer[buffer].ndims * ((size_t)p->naxes + 1);

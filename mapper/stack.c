@@ -25,13 +25,6 @@ static const struct stmt *sum_of(const struct stack *s, int k) {
 
 /* ---- which go together ---- */
 
-static bool rows_equal(const struct program *p, const struct access *a, const struct access *b) {
-    const struct buffer *x = &p->buffer[a->buffer], *y = &p->buffer[b->buffer];
-    return x->type == y->type && x->ndims == y->ndims &&
-           !memcmp(x->extent, y->extent, sizeof *x->extent * (size_t)x->ndims) &&
-           !memcmp(a->coef, b->coef, sizeof *a->coef * (size_t)x->ndims * ((size_t)p->naxes + 1));
-}
-
 /* The same operations in the same order, reads aside. */
 static bool ops_equal(const struct stmt *s, const struct stmt *t) {
     bool same = s->nops == t->nops && s->nreads == t->nreads && s->combine == t->combine &&
@@ -104,7 +97,7 @@ static bool joins(struct stack *s, int item) {
     int axis[MAX_DIMS], n;
     bool alone;
     if (!is_sum(&s->body, item) || !ops_equal(a, b) || a->dst.buffer == b->dst.buffer ||
-        !rows_equal(p, &a->dst, &b->dst))
+        !rw_rows_equal(p, &a->dst, &b->dst))
         return false;
     for (int k = 1; k < s->n; k++)
         if (sum_of(s, k)->dst.buffer == b->dst.buffer) return false;

@@ -64,22 +64,25 @@ static struct use *last_use(const struct stay *c, int place) {
     return last;
 }
 
-/* What stands behind the issue and lies in the one place lies in the other from now on. */
+/* What stands behind the issue and lies in the one place, from `by` on, lies in the other from now
+ * on. */
 static void exchange(struct stay *c, struct use *x, struct use *y, int64_t by) {
     struct arena *a = &c->w->s->arena;
     int state = x->place, other = y->place;
+    int64_t end = by + stay_place(c, state)->bytes;
     for (int i = 0; i < c->nuses; i++) {
         struct use *u = &c->use[i];
-        if (u->place != other || u->pos <= x->pos) continue;
+        if (u->place != other || u->pos <= x->pos || u->lo < by || u->lo >= end) continue;
         struct arg *g = &u->issue->arg[u->operand];
         g->place = u->place = state;
         g->offset = sx_make(a, SX_SUB, g->offset, sx_const(a, by));
         u->lo -= by;
     }
     for (int i = 0; i < c->ncopies; i++) {
-        if (c->copy[i].local != other || c->copy[i].pos <= x->pos) continue;
-        c->copy[i].local = state;
-        c->copy[i].from -= by;
+        struct copy *k = &c->copy[i];
+        if (k->local != other || k->pos <= x->pos || k->from < by || k->from >= end) continue;
+        k->local = state;
+        k->from -= by;
     }
     struct arg keep = x->issue->arg[x->operand];
     x->issue->arg[x->operand] = y->issue->arg[y->operand];
@@ -121,8 +124,9 @@ static bool turn(struct stay *c, const struct copy *l, const struct copy *s) {
     for (int i = 0; i < c->nuses; i++) {
         const struct use *u = &c->use[i];
         if (u->place != y->place || u->pos < x->pos) continue;
-        if (u->pos == x->pos ? u != y : u->lo < to - from || u->lo + u->n > to - from + bytes)
-            return false;
+        bool inside = u->lo >= to - from && u->lo + u->n <= to - from + bytes,
+             apart = u->lo + u->n <= to - from || u->lo >= to - from + bytes;
+        if (u->pos == x->pos ? u != y : !inside && !apart) return false;
     }
     exchange(c, x, y, to - from);
     return true;

@@ -93,9 +93,8 @@ static bool never_empty(const struct work *w, const struct plan *p, const struct
             int64_t c = access_coef(w->p, acc, d, a), e = w->p->axis[a].extent,
                     tile = plan_tile(w, p, a, depth);
             if (!c || !(st->axes >> a & 1)) continue;
-            int64_t least = plan_least(w, p, a, depth);
-            first_hi += c * (tile < e ? least - 1 : tile - 1);
-            last_lo += c * (e - least);
+            first_hi += c * (tile - 1); /* the first tile is never a tail */
+            last_lo += c * (e - plan_least(w, p, a, depth));
         }
         if (first_hi < 0 || last_lo >= w->p->buffer[acc->buffer].extent[d]) return false;
     }

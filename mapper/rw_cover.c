@@ -243,8 +243,8 @@ const char *derivation_text(struct arena *a, const struct derivation *d) {
     return text;
 }
 
-/* What sums begin with, unless it is a number, is priced with them, less its price without the way:
- * some ways change it, and who sums decides what it costs. */
+/* What sums begin with, unless it stays a number, is priced with them, less its price without the
+ * way: some ways change it, and who sums decides what it costs. */
 static int first_of(const struct program *p, int stmt) {
     return stmt > 0 && rw_plain(p, stmt) && p->stmt[stmt].combine != COMBINE_SET &&
                    p->stmt[stmt - 1].combine == COMBINE_SET && p->stmt[stmt - 1].nreads > 0 &&
@@ -252,6 +252,14 @@ static int first_of(const struct program *p, int stmt) {
                    access_same(p, &p->stmt[stmt - 1].dst, &p->stmt[stmt].dst)
                ? stmt - 1
                : stmt;
+}
+
+/* Do the sums begin with something else than a number on this way? */
+static bool begins_anew(const struct program *p, const struct derivation *d) {
+    const struct program *q = d->program;
+    for (int s = d->from + 1; s < d->to; s++)
+        if (q->stmt[s].dst.buffer == p->stmt[d->stmt].dst.buffer && first_of(q, s) < s) return true;
+    return false;
 }
 
 /* The ways that are proved and clearly cheaper, the cheapest first. Where some lead a device's
@@ -263,9 +271,11 @@ static int good_ways(struct covering *c, const struct derivations *all, double w
     bool devices = false;
     for (int i = 0; i < all->n; i++) {
         const struct derivation *d = &all->at[i];
-        int from = first_of(c->cover->program, d->stmt);
-        struct part_price price = part_price(c, d->program, from < d->from ? from : d->from, d->to),
-                          begin = part_price(c, c->cover->program, from, d->stmt);
+        int first = first_of(c->cover->program, d->stmt), from = first < d->from ? first : d->from;
+        struct part_price price = part_price(c, d->program, from, d->to),
+                          begin =
+                              part_price(c, c->cover->program,
+                                         begins_anew(c->cover->program, d) ? from : first, d->stmt);
         if (!isinf(begin.cycles)) price.cycles -= begin.cycles;
         if (isinf(without) && !price.products) continue;
         if (price.cycles >= margin * without) continue;

@@ -263,7 +263,8 @@ static void llvm_ranges(struct text *t, const struct interface *i, int *n) {
     }
 }
 
-static void llvm_checks(struct text *t, const struct interface *i, bool run) {
+/* How many checks there are. */
+static int llvm_checks(struct text *t, const struct interface *i, bool run) {
     int n = 0;
     char name[32];
     llvm_need(t, "wrong", &n, "icmp ne ptr %args, null");
@@ -274,6 +275,7 @@ static void llvm_checks(struct text *t, const struct interface *i, bool run) {
     }
     if (i->weights == WEIGHTS_FILE) llvm_weights(t, i, &n);
     if (run) llvm_ranges(t, i, &n);
+    return n;
 }
 
 static void llvm_entry(struct text *t, const struct interface *i, bool run, bool workspace) {
@@ -287,8 +289,7 @@ static void llvm_entry(struct text *t, const struct interface *i, bool run, bool
                 : i->counted ? "run.from"
                              : "run",
                 run ? ", ptr %workspace" : "", run && i->counted ? ", i64 %first" : "");
-    llvm_checks(t, i, run);
-    int n = 1000; /* labels behind those of the checks */
+    int n = llvm_checks(t, i, run);
     if (run) {
         text_printf(t, "  %%mark = load i64, ptr %%prepared\n");
         snprintf(condition, sizeof condition, "icmp eq i64 %%mark, %lld", (long long)i->key);

@@ -296,7 +296,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
             i--;
             continue;
         }
-        if (!recur_release(w) && !nest_cut(w, n))
+        if (!recur_release(w) && !nest_cut(w, n) && !layouts_pad(w, moves, nest_head(n)))
             task_demote(w, nest_head(n), "no tile of it fits the machine's memories");
         if (w->diags->errors) return false;
         if (w->refused) continue;                /* what else is refused is told in the same turn */

@@ -137,25 +137,43 @@ static bool comes_single(struct work *w, const struct moves *moves, const struct
     return o->single = route_first(&as, moves, t, &probe, false, &why);
 }
 
-/* An element at a time is read where it lies, whatever its layout, once nothing is outside: what
- * pads is then copied once, and not for each place of the window. */
-static bool pad_home(struct work *w, int task, int i) {
+/* A copy of what an operand reads with all that lies outside, so that nothing is outside any more.
+ * Once for an operand; false: nothing is, or there is no such copy. */
+static bool pad_read(struct work *w, int task, int i) {
     const struct task *t = &w->task[task];
     struct opnd *o = &w->task[task].op[i];
-    const struct access *acc = task_access(w, t, o, false);
+    if (o->padded || o->writes || o->read < 0 || w->fallback < 0) return false;
+    const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
     bool outside = false;
-    if (o->padded || o->writes || o->read < 0 || !acc->has_fill || w->fallback < 0) return false;
-    for (int k = 0; k < o->form.n; k++)
-        if (o->form.digit[k].extent > 1) return false;
-    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims && acc->has_fill; d++) {
         int64_t lo, hi;
         access_range(w->p, &w->p->stmt[t->stmt], acc, d, &lo, &hi);
         outside |= lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
     }
-    o->padded = true;
+    o->padded = acc->has_fill;
     if (w->p->buffer[acc->buffer].role == ROLE_TEMP && !written_all(w, acc->buffer, t->stmt))
         return false;
     return outside && pack_identity(w, task, i);
+}
+
+/* An element at a time is read where it lies, whatever its layout, once nothing is outside: what
+ * pads is then copied once, and not for each place of the window. */
+static bool pad_home(struct work *w, int task, int i) {
+    const struct opnd *o = &w->task[task].op[i];
+    for (int k = 0; k < o->form.n; k++)
+        if (o->form.digit[k].extent > 1) return false;
+    return pad_read(w, task, i);
+}
+
+bool layouts_pad(struct work *w, const struct moves *moves, int task) {
+    for (int i = 0; i < w->task[task].nops; i++) {
+        const char *why;
+        if (w->task[task].op[i].where != IN_LOCAL || !pad_read(w, task, i)) continue;
+        struct opnd *o = &w->task[task].op[i];
+        return geom_make(w, &w->task[task], o) &&
+               route_first(w, moves, &w->task[task], o, false, &why);
+    }
+    return false;
 }
 
 /* Tasks that read or write the buffer. */

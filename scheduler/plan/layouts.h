@@ -43,6 +43,10 @@ bool pack_by_axes(struct work *, int task, int operand,
 
 /* layouts.c */
 bool layouts_decide(struct work *, const struct moves *);
+
+/* Of a task for which no tile is found, since tiles of a window would lie outside what it reads: copies
+ * that with its padding. False: there is nothing to copy. */
+bool layouts_pad(struct work *, const struct moves *, int task);
 /* What lives all the time fits, so that there is something to plan. False: reported. */
 bool homes_hold_arguments(struct work *);
 bool homes_beyond(struct work *, const char *name); /* false, having reported this buffer */

@@ -413,14 +413,23 @@ static bool dense_along(const struct needles *all, const struct needle *n, int o
            op->layout[0].nstrides == 0;
 }
 
-/* Does the scheduler have to copy the operand into another order? Fused groups, windows that share
- * a dimension, fills that no move makes, and arrays of the caller whose mapped axis is not the
- * innermost one; rows that the operand has interleaved have two such axes. */
+/* Is the group, in whole tiles, all that the buffer has, row by row? */
+static bool is_whole_run(const struct needle_axis *axis, const struct program *p,
+                         const struct access *a, const struct group *g) {
+    int64_t extent = group_extent(p, g);
+    return extent == p->buffer[a->buffer].elements && extent % axis->hi == 0;
+}
+
+/* Does the scheduler have to copy the operand into another order? Fused groups, but for whole
+ * buffers that a CPU runs through; windows that share a dimension, fills that no move makes, and
+ * arrays of the caller whose mapped axis is not the innermost one; rows that the operand has
+ * interleaved have two such axes. */
 static bool operand_copied(const struct needles *all, const struct needle *n,
                            const struct program *p, const struct mapping *m, int o) {
     const struct access *a = mapped_access(&p->stmt[m->stmt], &m->operand[o]);
     const struct access *na = n->access[o];
     bool home = n->home >> o & 1;
+    bool whole_runs = p->stmt[m->stmt].combine == COMBINE_SET && !has_device(all->machine);
     int last = n->program->buffer[na->buffer].ndims - 1;
     uint64_t mapped = 0, stepped = 0;
     if (!m->operand[o].direct) return true;
@@ -429,13 +438,14 @@ static bool operand_copied(const struct needles *all, const struct needle *n,
     for (int x = 0; x < n->naxes; x++) {
         const struct group *g = &m->group[x];
         if (!(n->axis[x].signature >> o & 1)) continue;
-        if (g->n > 1) return true;
+        if (g->n > 1 && !(whole_runs && is_whole_run(&n->axis[x], p, a, g))) return true;
         for (int k = 0; k < g->n; k++) mapped |= UINT64_C(1) << g->axis[k];
         bool fast =
             last >= 0 && (access_coef(n->program, na, last, x) != 0 || packed_along(all, n, o, x));
-        int64_t stride = g->n ? linear_stride(p, a, g->axis[0]) : 1;
-        if (fast && g->n && stepped_by_move(all, n, p, m, o, g->axis[0]))
-            stepped |= UINT64_C(1) << g->axis[0];
+        int inner = g->n ? g->axis[g->n - 1] : 0;
+        int64_t stride = g->n ? linear_stride(p, a, inner) : 1;
+        if (fast && g->n == 1 && stepped_by_move(all, n, p, m, o, inner))
+            stepped |= UINT64_C(1) << inner;
         else if (fast && (!home || dense_along(all, n, o, x)) &&
                  p->buffer[a->buffer].role != ROLE_TEMP && stride != 1 && stride != 0)
             return true;

@@ -76,6 +76,7 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
         sym_fail(s, "slots are not all turned");
         return FAILS;
     }
+    if (!sym_spend(s, (int64_t)inv->n * inv->n / 512)) return FAILS;
     for (int k = inv->n - 1; k >= 0; k--) {
         struct region x = inv->at[k];
         region_move(&x, counter, &one, false);

@@ -224,11 +224,11 @@ static void barriers_of_blocks_order_queues(void **state) {
     static const struct defect defect[] = {
         {" pop full[A.smem.4]", "", "without"},
         {" pop empty[A.smem.4]", "", "already holds 1 tokens"},
-        {" pop full[A.smem.4]", " pop full[A.smem.4 + 1]", "finds no token"},
+        {" pop full[A.smem.4]", " pop full[A.smem.4 + 1]", "pushes 'empty' again without knowing"},
         {"sync copy pop empty\n", "", "tokens of sync 'empty' are left"},
         {"sync tile push empty[2]\n", "", "finds no token"},
         {"at 49152 bytes 16384 slots 3", "at 49152 bytes 16384 slots 2", "without a sync"},
-        {" push full[A.smem.4]", "", "finds no token"},
+        {" push full[A.smem.4]", "", "pushes 'empty' again without knowing"},
         {" push empty[A.smem.4]", " push empty[A.smem.4 + 1]", "sync 'empty'"},
     };
     static const char *const large[] = {"M=4096", "N=4096", "K=4096", NULL};

@@ -14,6 +14,8 @@
 #include "scheduler/plan/work.h"
 #include <string.h>
 
+enum { REPAIRS = 3 }; /* of an operand, before a task is demoted */
+
 /* The result of a caller's buffer goes through a temporary of the same shape. */
 static bool substitute(struct work *w, int old) {
     struct buffer b = w->p->buffer[old];
@@ -56,15 +58,41 @@ static const char *repair_read(struct work *w, int task, int i, const char *why)
     return pack_by_axes(w, task, i, false) ? NULL : why;
 }
 
+/* Is the result a part of its buffer, and do other tasks write others? */
+static bool shares_result(const struct work *w, const struct task *t) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    bool part = false, others = false;
+    for (int d = 0; d < w->p->buffer[st->dst.buffer].ndims; d++) {
+        int64_t lo, hi;
+        access_range(w->p, st, &st->dst, d, &lo, &hi);
+        part |= lo > 0 || hi < w->p->buffer[st->dst.buffer].extent[d] - 1;
+    }
+    for (int k = 0; part && k < w->ntasks; k++) {
+        const struct task *u = &w->task[k];
+        others |= u != t && w->task_of[u->stmt] == k &&
+                  w->p->stmt[u->stmt].dst.buffer == st->dst.buffer;
+    }
+    return others;
+}
+
+/* A result's buffer gets the layout that it is written in; one that has a layout is written by way
+ * of another. Where that did not help, since parts of it are written in several layouts, this part
+ * is made apart and copied there. */
 static const char *repair_write(struct work *w, int task, int i, const char *why) {
     struct task *t = &w->task[task];
     struct opnd *o = &t->op[i];
     int b = attached_view(w, o, w->p->stmt[t->stmt].dst.buffer, false).buffer;
     if (w->p->buffer[b].role != ROLE_TEMP) return substitute(w, b) ? NULL : why;
-    if (work_home(w, b)->locked)
-        return pack_between(w, b) ? NULL : "its result is wanted in two layouts";
-    home_pack(w, b, &o->geom);
-    return NULL;
+    if (!work_home(w, b)->locked) {
+        home_pack(w, b, &o->geom);
+        return NULL;
+    }
+    if (o->repairs == REPAIRS && !o->by_axes && !attached_at(o, STORES) && shares_result(w, t)) {
+        o->by_axes = true;
+        o->repairs = 0;
+        return pack_by_axes(w, task, i, true) ? NULL : why;
+    }
+    return pack_between(w, b) ? NULL : "its result is wanted in two layouts";
 }
 
 /* What sets the sums starts their nest, or they come from home. */
@@ -299,7 +327,7 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         *changed = true;
         if (!write && (route_plain(w, moves, t, now) || comes_single(w, moves, t, now)))
             return NULL;
-        if (++now->repairs > 3) {
+        if (++now->repairs > REPAIRS) {
             if (!write || !attached_at(now, STORES)) return why;
             attached_drop(w, t, STORES, why);
             now->repairs = 0;

@@ -369,8 +369,9 @@ static const char *check_task(struct work *w, const struct moves *moves, int tas
 }
 
 /* A fixed point. It is reached: a change drops a finishing or a starting move, turns an operand
- * plain or into a copy by axes, is one of three repairs of an operand, gives a home its layout for
- * good, or demotes a task. Each happens to an operand or a task at most so often; none is undone.
+ * plain or into a copy by axes, pads what it reads, is one of three repairs of an operand, gives a
+ * home its layout for good, or demotes a task. Each happens to an operand or a task at most so
+ * often, repairs anew only behind a copy by axes; none is undone.
  */
 bool layouts_decide(struct work *w, const struct moves *moves) {
     struct due *due = due_begin(w);

@@ -267,11 +267,110 @@ static void parts_of_registers(void **state) {
     columns_in_threads(2, 48, 64, WRONG);
 }
 
+/* Two blocks of 17 rows, of which each turn brings some more, from row `from` on: the window
+ * of a sum reads rows of the turns before and the new ones at once. The second block is `block`
+ * bytes behind the first. */
+static void growing(const char *from, int block, bool right) {
+    char text[4000];
+    snprintf(
+        text, sizeof text,
+        "schedule growing on edge16 { program { kernel growing() {\n"
+        "in A: i8[2, 17, 16] const B: i8[2, 3, 16, 16] in Z: i32[16] out C: i32[15, 16]\n"
+        "axes p: 15, r: 3, b: 2, k: 16, j: 16\n"
+        "C[p, j] = Z[j]\n C[p, j] += i32(A[b, p + r, k]) * i32(B[b, r, j, k]) } }\n"
+        "place A: A in dram at 0 bytes 544 argument place B: B in dram at 576 bytes 1536 argument\n"
+        "place Z: Z in dram at 2112 bytes 64 argument place C: C in dram at 2176 bytes 960 "
+        "argument\n"
+        "place a: A in inp at 0 bytes 576 local place b: B in wgt at 0 bytes 768 local\n"
+        "place c: C in acc at 0 bytes 320 local\n"
+        "run { sync exec push e2l sync store push s2e\n"
+        "loop p0 = 0 to 15 step 5 { sync exec pop s2e\n"
+        "issue ld.row(Y = 5, S = Z, D = c) do 0 axes (y: p, e: j) at (p = p0, j = 0)\n"
+        "loop b0 = 0 to 2 { sync load pop e2l\n"
+        "issue ld.inp(Y = 1, X = p0 + 7 - %s, y0 = 0, y1 = 0, x0 = 0, x1 = 0, ys = 16,"
+        " S = A + b0*272 + %s*16, D = a + b0*%d + %s*16)\n"
+        "issue ld.wgt(Y = 1, X = 3, y0 = 0, y1 = 0, x0 = 0, x1 = 0, ys = 768, S = B + b0*768, D = "
+        "b) push l2e\n"
+        "sync exec pop l2e\n"
+        "loop r0 = 0 to 3 hardware { loop p1 = p0 to p0 + 5 hardware {\n"
+        "issue mm16(M = 1, add = 1, A = a + b0*%d + (p1 + r0)*16, B = b + r0*256, C = c + (p1 - "
+        "p0)*64)\n"
+        "do 1 axes (i: -, j: j, k: k) at (b = b0, p = p1, r = r0, j = 0, k = 0) } }\n"
+        "sync exec push e2l }\n"
+        "sync exec push e2s\n"
+        "issue st.acc(Y = 1, X = 5, ys = 16, S = c, D = C + p0*64) pop e2s push s2e }\n"
+        "sync load pop e2l sync exec pop s2e } }",
+        from, from, block, from, block);
+    expect("edge16", text, right);
+}
+
+static void rows_of_several_blocks(void **state) {
+    (void)state;
+    growing("(p0 != 0)*(p0 + 2)", 272, RIGHT);
+    growing("p0", 272, RIGHT);
+    growing("(p0 != 0)*(p0 + 2)", 192, RIGHT);
+    /* a row is not brought; one block's rows lie over those of the other */
+    growing("(p0 != 0)*(p0 + 3)", 272, WRONG);
+    growing("(p0 != 0)*(p0 + 2)", 64, WRONG);
+    growing("(p0 != 0)*(p0 + 2)", 80, WRONG);
+}
+
+/* Two passes over three blocks of columns, of which the last is narrower. Of its tiles the first
+ * `kept` stay, the others go through a ring of `slots` behind them. */
+static void kept_tiles(int kept, int slots, const char *again, bool right) {
+    char text[4000], slot[200];
+    snprintf(slot, sizeof slot, "(min(x0/3*4 + c0, %d) + max(x0/3*4 + c0 - %d, 0)%%%d)*96", kept,
+             kept, slots);
+    snprintf(
+        text, sizeof text,
+        "schedule kept on edge16 { program { kernel kept() {\n"
+        "in A: i8[4, 2, 8, 16] const B: i8[4, 2, 16, 16] out C: i32[2, 8, 16]\n"
+        "axes t: 2, x: 8, c: 4, w: 2, k: 16, j: 16\n"
+        "C[t, x, j] = 0\n C[t, x, j] += i32(A[c, w, x, k]) * i32(B[c, w, j, k]) } }\n"
+        "place A: A in dram at 0 bytes 1024 argument place B: B in dram at 1024 bytes 2048 "
+        "argument\n"
+        "place C: C in dram at 3072 bytes 1024 argument\n"
+        "place a: A in inp at 0 bytes 864 local place b: B in wgt at 0 bytes 512 local\n"
+        "place d: C in acc at 0 bytes 192 local\n"
+        "run { sync exec push e2l sync store push s2e\n"
+        "loop t0 = 0 to 2 { loop x0 = 0 to 8 step 3 { sync exec pop s2e\n"
+        "loop c0 = 0 to 4 { sync load pop e2l\n"
+        "loop f = 0 to t0 == 0 or %s <= x0/3*4 + c0 {\n"
+        "issue ld.inp(Y = 2, X = min(8 - x0, 3), y0 = 0, y1 = 0, x0 = 0, x1 = 0, ys = 128,"
+        " S = A + c0*256 + x0*16, D = a + %s) }\n"
+        "issue ld.wgt(Y = 1, X = 2, y0 = 0, y1 = 0, x0 = 0, x1 = 0, ys = 512, S = B + c0*512, D = "
+        "b) push l2e\n"
+        "sync exec pop l2e\n"
+        "loop w0 = 0 to 2 {\n"
+        "issue mm16(M = min(8 - x0, 3), add = c0 != 0 or w0 != 0, A = a + %s + w0*(min(8 - x0, "
+        "3)*16), B = b + w0*256, C = d)\n"
+        "do 1 init 0 axes (i: x, j: j, k: k) at (t = t0, x = x0, c = c0, w = w0, j = 0, k = 0) }\n"
+        "sync exec push e2l }\n"
+        "sync exec push e2s\n"
+        "issue st.acc(Y = 1, X = min(8 - x0, 3), ys = 16, S = d, D = C + t0*512 + x0*64) pop e2s "
+        "push s2e } }\n"
+        "sync load pop e2l sync exec pop s2e } }",
+        again, slot, slot);
+    expect("edge16", text, right);
+}
+
+static void narrower_tiles_in_rings(void **state) {
+    (void)state;
+    kept_tiles(6, 3, "6", RIGHT);
+    kept_tiles(5, 4, "5", RIGHT);
+    kept_tiles(7, 1, "7", RIGHT);
+    /* a tile of the ring is taken for a kept one */
+    kept_tiles(6, 3, "7", WRONG);
+    kept_tiles(5, 4, "6", WRONG);
+    kept_tiles(7, 2, "8", WRONG);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_beside_rings), cmocka_unit_test(windows_in_rings),
-        cmocka_unit_test(columns_in_place),    cmocka_unit_test(rows_of_one),
-        cmocka_unit_test(columns_of_one),      cmocka_unit_test(parts_of_registers),
+        cmocka_unit_test(blocks_beside_rings),    cmocka_unit_test(windows_in_rings),
+        cmocka_unit_test(columns_in_place),       cmocka_unit_test(rows_of_one),
+        cmocka_unit_test(columns_of_one),         cmocka_unit_test(parts_of_registers),
+        cmocka_unit_test(rows_of_several_blocks), cmocka_unit_test(narrower_tiles_in_rings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -574,6 +574,7 @@ static bool attempt(struct verify *v, const struct size_at *size, struct trial *
     t->guessed = s.guessed;
     t->made_again = s.made_again;
     for (size_t k = 0; k < all; k++) regions_free(&s.of[k]);
+    regions_free(&s.among);
     for (int k = 0; k < v->s->nvars; k++) history_free(&s.history[k]);
     return good;
 }

@@ -158,6 +158,24 @@ bool regions_add(struct sym *s, const struct region *w) {
     return sym_spend(s, 1); /* what fails here ends the walk: the budget is spent */
 }
 
+bool regions_cut(struct sym *s, int place, const struct lin *lo, const struct lin *hi) {
+    struct regions all = s->of[place];
+    bool some = false;
+    s->of[place] = s->among;
+    s->of[place].n = 0;
+    for (int k = 0; k < all.n; k++) {
+        struct region g = all.at[k];
+        struct cuts outside;
+        if (g.box || g.age != 0) continue;
+        bool left = region_cut(s, &g, lo, hi, &outside);
+        some |= left && outside.n > 0;
+        if (left) regions_add(s, &g);
+    }
+    s->among = s->of[place];
+    s->of[place] = all;
+    return some;
+}
+
 /* The region is joined to one before it; false: to none. Whether two can be joined does not depend
  * on which comes first. */
 static bool join_any(struct sym *s, struct regions *r, int k) {

@@ -27,15 +27,6 @@ static bool is_zero(const struct lin *x) {
     return lin_constant(x, &c) && c == 0;
 }
 
-bool region_empty(const struct sym *s, const struct region *x) {
-    for (int k = 0; k < (x->box ? x->nindices : x->ndims); k++) {
-        int64_t lo, hi;
-        lin_range(s, &x->n[k], &lo, &hi);
-        if (hi <= 0) return true;
-    }
-    return false;
-}
-
 bool region_is_constant(const struct region *g) {
     return !g->box && g->filled && g->nindices == 0;
 }
@@ -65,54 +56,6 @@ bool region_alike(const struct region *a, const struct region *b) {
            a->filled == b->filled && (!a->filled || a->fill.i == b->fill.i) &&
            a->nindices == b->nindices && lin_same(&a->count, &b->count) &&
            lin_same(&a->step, &b->step);
-}
-
-static void drop_dim(struct region *x, int d) {
-    for (int k = d; k + 1 < x->ndims; k++) {
-        x->n[k] = x->n[k + 1];
-        x->s[k] = x->s[k + 1];
-        memcpy(x->c[k], x->c[k + 1], sizeof x->c[k]);
-    }
-    x->ndims--;
-}
-
-static void swap_dims(struct region *x, int a, int b) {
-    struct lin n = x->n[a];
-    int64_t stride = x->s[a], c[SYM_INDICES];
-    memcpy(c, x->c[a], sizeof c);
-    x->n[a] = x->n[b];
-    x->s[a] = x->s[b];
-    memcpy(x->c[a], x->c[b], sizeof c);
-    x->n[b] = n;
-    x->s[b] = stride;
-    memcpy(x->c[b], c, sizeof c);
-}
-
-/* Dimension d - 1 goes on where d ends. */
-static bool join_dims(struct region *x, int d) {
-    int64_t inner;
-    if (!lin_constant(&x->n[d], &inner) || inner <= 0 || x->s[d - 1] != inner * x->s[d])
-        return false;
-    for (int e = 0; e < x->nindices; e++)
-        if (x->c[d - 1][e] != inner * x->c[d][e]) return false;
-    struct lin n = lin_of(0);
-    if (!lin_add(&n, &x->n[d - 1], inner)) return false;
-    x->n[d] = n;
-    drop_dim(x, d - 1);
-    return true;
-}
-
-void region_tidy(struct sym *s, struct region *x) {
-    (void)s;
-    if (x->box) return;
-    for (int d = x->ndims - 1; d >= 0; d--) {
-        int64_t n;
-        if (lin_constant(&x->n[d], &n) && n == 1) drop_dim(x, d);
-    }
-    for (int d = 1; d < x->ndims; d++)
-        for (int k = d; k > 0 && x->s[k] > x->s[k - 1]; k--) swap_dims(x, k, k - 1);
-    for (int d = x->ndims - 1; d > 0 && x->nindices > 0; d--)
-        if (d < x->ndims) join_dims(x, d);
 }
 
 /* ---- overlaps ---- */
@@ -359,13 +302,6 @@ static bool digits_apart(struct sym *s, const struct region *g, const struct reg
     return apart;
 }
 
-static bool cut_from(struct region *g, int k, const struct lin *begin, const struct lin *n) {
-    bool good = lin_add(&g->base, begin, g->s[k]);
-    for (int e = 0; e < g->nindices; e++) good &= lin_add(&g->o[e], begin, g->c[k][e]);
-    g->n[k] = *n;
-    return good;
-}
-
 bool region_inside(struct sym *s, const struct region *inner, const struct region *outer) {
     struct lin begin[TILE_DIMS], length[TILE_DIMS];
     struct region part = *outer, whole = *inner;
@@ -374,25 +310,36 @@ bool region_inside(struct sym *s, const struct region *inner, const struct regio
     if (region_same(inner, outer)) return true;
     if (!sub_tile(s, outer, inner, begin, length)) return false;
     for (int k = 0; k < outer->ndims; k++)
-        if (!cut_from(&part, k, &begin[k], &length[k])) return false;
+        if (!region_part(&part, k, &begin[k], &length[k])) return false;
     region_tidy(s, &part);
     region_tidy(s, &whole);
     return region_same(&part, &whole);
+}
+
+/* Steps of the two that do not go together: what g has outside of all bytes from w's first to its
+ * last. */
+static bool keep_around_bytes(struct sym *s, struct region g, const struct region *w) {
+    struct lin end = tile_end(s, w);
+    struct cuts outside;
+    region_cut(s, &g, &w->base, &end, &outside);
+    for (int k = 0; k < outside.n; k++)
+        if (!append(s, &outside.at[k])) return false;
+    return true;
 }
 
 static bool keep_around_tile(struct sym *s, struct region g, const struct region *w) {
     struct lin begin[TILE_DIMS], length[TILE_DIMS], zero = lin_of(0);
     struct region piece[2 * TILE_DIMS];
     int n = 0;
-    if (!sub_tile(s, &g, w, begin, length)) return true;
+    if (!sub_tile(s, &g, w, begin, length)) return keep_around_bytes(s, g, w);
     for (int k = 0; k < g.ndims; k++) {
         struct lin end = begin[k], rest = g.n[k];
         if (!lin_add(&end, &length[k], 1) || !lin_add(&rest, &end, -1)) return true;
         piece[n] = g;
-        if (!cut_from(&piece[n++], k, &zero, &begin[k])) return true;
+        if (!region_part(&piece[n++], k, &zero, &begin[k])) return true;
         piece[n] = g;
-        if (!cut_from(&piece[n++], k, &end, &rest)) return true;
-        if (!cut_from(&g, k, &begin[k], &length[k])) return true;
+        if (!region_part(&piece[n++], k, &end, &rest)) return true;
+        if (!region_part(&g, k, &begin[k], &length[k])) return true;
     }
     for (int k = 0; k < n; k++) {
         if (region_empty(s, &piece[k])) continue;

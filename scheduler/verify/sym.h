@@ -83,6 +83,7 @@ struct sym {
     int64_t n[SYM_DIMS];
     struct affine *var;                  /* [nvars] */
     struct regions *of;                /* [nplaces + nstmts] what is known of each place, and which instances were executed */
+    struct regions among;              /* of some bytes of a place, while an issue is looked at (regions_cut) */
     struct slot *slot;                 /* [nplaces] */
     struct group_of_places *group; int *group_of; bool *listed;
     int *stamp, stamps;                /* [nplaces + nstmts] in which frame it was put last; frames so far */
@@ -152,10 +153,8 @@ bool regions_remove(struct sym *, const struct region *w);             /* box w 
 void regions_forget(struct sym *, int place);                          /* all slots */
 bool regions_may_meet(struct sym *, const struct region *, const struct region *);   /* two of a place */
 bool region_is_constant(const struct region *);                          /* no element of the buffer is there */
-void region_tidy(struct sym *, struct region *);                       /* dimensions in one order, joined where they can be */
 bool region_same(const struct region *, const struct region *);
 bool region_alike(const struct region *, const struct region *);        /* but for which elements lie where */
-bool region_empty(const struct sym *, const struct region *);
 enum truth boxes_meet(const struct sym *, const struct region *, const struct region *);
 bool box_inside(const struct sym *, const struct region *inner, const struct region *outer);
 bool region_inside(struct sym *, const struct region *inner, const struct region *outer);  /* what inner says, outer says too */
@@ -163,8 +162,19 @@ bool box_in_one_fold(struct sym *, const struct region *);               /* of t
 /* The box of indices that forms run over; exact: each once. */
 bool forms_box(struct sym *, const struct affine *index, int nindices, struct region *out);
 
+/* cut.c */
+bool region_empty(const struct sym *, const struct region *);
+void region_tidy(struct sym *, struct region *);                       /* dimensions in one order, joined where they can be */
+struct cuts { struct region at[2 * TILE_DIMS]; int n; };
+/* g becomes its part from `begin` on, n long, in dimension k; false: a number is out of range. */
+bool region_part(struct region *g, int k, const struct lin *begin, const struct lin *n);
+/* g becomes the part of it that may have bytes from `lo` up to `hi`, false: it has none there. outside: its other parts, those that can be told. */
+bool region_cut(struct sym *, struct region *g, const struct lin *lo, const struct lin *hi, struct cuts *outside);
+
 /* neighbours.c */
 bool regions_add(struct sym *, const struct region *);                  /* and joins it to its neighbours */
+/* s->among: what is known of those bytes of the place's current slot, joined; false: that is nothing new. */
+bool regions_cut(struct sym *, int place, const struct lin *lo, const struct lin *hi);
 bool regions_coalesce_place(struct sym *, int place);                  /* counters that became numbers may have made neighbours */
 bool regions_coalesce(struct sym *, const struct frame *);
 

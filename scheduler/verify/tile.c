@@ -158,6 +158,23 @@ static const struct region *tile_parts(struct work *w, int place, int access,
     return rest ? g : NULL;
 }
 
+/* Where what goes on is a part of a larger tile, only a part of that joins it: rows of the first of
+ * several blocks, of which the next rows follow. */
+static const struct region *tile_among(struct work *w, int place, int access,
+                                       const struct access *a, const struct wanted_version *want,
+                                       int parts) {
+    struct sym *s = w->s;
+    struct lin first, end;
+    affine_ends(s, &w->access[access], &first, &end);
+    end.c += (int64_t)type_size(s->v->p->buffer[a->buffer].type);
+    if (!regions_cut(s, place, &first, &end)) return NULL;
+    struct regions all = s->of[place];
+    s->of[place] = s->among;
+    const struct region *g = tile_parts(w, place, access, a, want, parts);
+    s->of[place] = all;
+    return g;
+}
+
 /* Pieces of it may have to be joined first. Of what is added to one region must say how much is
  * there already. */
 static const struct region *tile_holds(struct work *w, int place, int access,
@@ -168,6 +185,7 @@ static const struct region *tile_holds(struct work *w, int place, int access,
     const struct region *g = tile_parts(w, place, access, a, want, parts);
     if (!g && regions_coalesce_place(s, place) && s->of[place].n < pieces)
         g = tile_parts(w, place, access, a, want, parts);
+    if (!g) g = tile_among(w, place, access, a, want, parts);
     if (g) return g;
     sym_fail(s, "place '%s' is not known to hold what '%s' reads", s->v->s->place[place].name,
              w->in->id);

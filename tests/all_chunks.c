@@ -13,6 +13,7 @@
 #include "mapper/chunk.h"
 #include "mapper/chunk_int.h"
 #include "recur_help.h"
+#include "tests/sample.h"
 
 /* ---- programs ---- */
 
@@ -102,6 +103,7 @@ static void random_ones(void **state) {
     (void)state;
     int wrong = 0;
     for (uint64_t seed = 0; seed < 240; seed++) {
+        if (!sampled(seed / 10)) continue;
         static const int lengths[][2] = {{12, 4}, {6, 2}, {8, 8},  {15, 5}, {9, 3},
                                          {11, 4}, {7, 2}, {13, 8}, {9, 4},  {5, 3}};
         const int *n = lengths[seed % 10];

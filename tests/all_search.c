@@ -1,6 +1,7 @@
 /* The search against brute force, and every choice a question. */
 #include "approaches/approaches.h"
 #include "sim/sim.h"
+#include "tests/sample.h"
 #include "tests/scheduler_plan.h"
 #include <math.h>
 #include <setjmp.h>
@@ -105,6 +106,7 @@ static void search_finds_the_best(void **state) {
     };
     for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++) {
         struct brute b = {.order = -1, .small = true, .found = INFINITY, .least = INFINITY};
+        if (!sampled((size_t)i)) continue;
         run_brute(&cases[i].k, cases[i].size, 3, &b);
         for (b.order = 0; b.order < b.norders; b.order++)
             run_brute(&cases[i].k, cases[i].size, 3, &b);
@@ -335,10 +337,12 @@ static void ten_seeds_give_five_schedules(void **state) {
     static const char *const i8[] = {"c1d", "c2d", "c3d", "dep", "dil", "gmm", "gmv", "grp"};
     char file[100];
     for (int i = 0; i < (int)(sizeof f32 / sizeof f32[0]); i++) {
+        if (!sampled((size_t)i)) continue;
         snprintf(file, sizeof file, "examples/f32/%s.isam", f32[i]);
         seeds_differ("machines/cpu-avx2.xml", NULL, file);
     }
     for (int i = 0; i < (int)(sizeof i8 / sizeof i8[0]); i++) {
+        if (!sampled((size_t)i)) continue;
         snprintf(file, sizeof file, "examples/i8/%s.isam", i8[i]);
         seeds_differ(EDGE, file);
     }
@@ -359,6 +363,7 @@ static void a_trace_gives_the_same_schedule(void **state) {
     for (int i = 0; i < PLAN_CASES; i++) {
         struct compiled r;
         struct diags diags;
+        if (!sampled((size_t)i)) continue;
         diags_init(&diags);
         struct decider *d = decider_open(&approach_random, 7);
         compile(&r, &plan_cases[i], NULL, 0, d, 2, FEW);

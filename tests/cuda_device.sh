@@ -79,7 +79,7 @@ while IFS='|' read -r file from to message; do
   sed -i 's/ls % $(w) == 0/ls % $(w) == 1/' "$work/faults/gpu-sm90.xml" # by threads, not by tensor maps
   out=$(ISAMAP_MACHINE_PATH=$work/faults large -m "$work/faults/gpu-sm90.xml" -D M=128 -D N=128 -D K=512)
   case $out in *"emulated device: "*"$message"*) good ;; *) bad "$file without '$from': $out" ;; esac
-done <<'LIST'
+done < <(sampled <<'LIST'
 mma-block|\${2\*HALF}|${HALF}|barrier
 mma-block|\${2\*HALF}|${4*HALF}|barrier
 gpu-sm90|fence\.proxy\.async\.shared::cta;||wgmma reads copies that no fence has made visible
@@ -87,6 +87,7 @@ gpu-sm90|wgmma\.fence\.sync\.aligned;||wgmma without a fence before it
 gpu-sm90|"r"(\${COPIERS})|"r"(32)|barrier
 gpu-sm90|asm volatile("setmaxnreg|__syncthreads(); asm volatile("setmaxnreg|__syncthreads in divergent code
 LIST
+)
 # copies by tensor maps: what the maps are given, sizes that are known when the program runs, and faults
 out=$(ISAMAP_EMULATED_MAPS=$work/maps LD_LIBRARY_PATH=$work timeout 60 isamap run tests/data/cuda/transposed.isam -m tests/data/cuda/tma.xml --verify 2>&1)
 case $out in *"verified    yes"*"tile.64x64 100 %"*) good ;; *) bad "tensor maps: $out" ;; esac
@@ -108,7 +109,7 @@ while IFS='|' read -r from to message; do
   cmp -s tests/data/cuda/tma.xml "$work/fault.xml" && bad "nothing to plant for '$message'"
   out=$(LD_LIBRARY_PATH=$work timeout 60 isamap run tests/data/cuda/transposed.isam -m "$work/fault.xml" --verify 2>&1)
   case $out in *"$message"*) good ;; *) bad "tma without '$from': $out" ;; esac
-done <<'LIST'
+done < <(sampled <<'LIST'
 asm volatile("mbarrier.expect_tx.*;||emulated device: a barrier is passed while copies to it are under way
 R \* K \* 128)|R * K * 64)|emulated device: more bytes come to a barrier than it expects
 R \* K \* 128)|R * K * 256)|emulated device: a barrier expects more bytes than come
@@ -119,6 +120,7 @@ SWIZZLE_128B = 3|SWIZZLE_128B = 0|verified    NO
  with="ask"| with="tile"|queue 'copy' is executed with 'tile', expected one of the same unit that has threads
 size="128" align="128"||state 'tmap' of 'tma' is made of addresses, expected its size
 LIST
+)
 # beside cuBLAS, whose place tests/cuda/cublas.c takes: both are right, and take a millisecond of the device's
 cc -O1 -shared -fPIC tests/cuda/cublas.c -o "$work/libcublas.so" || bad "cublas.c does not build"
 for program in f32 bf16 i8; do
@@ -133,13 +135,14 @@ case $out in *"verified    yes"*) good ;; *) bad "code for sm_80 on 9.0: $out" ;
 while IFS='|' read -r variable value machine message; do
   out=$(env "$variable=$value" LD_LIBRARY_PATH="$work" timeout 60 isamap run examples/bf16/gmm.isam -D M=128 -D N=256 -D K=128 -m "$machine" 2>&1) && bad "$variable=$value is no fault"
   case $out in *" gave 8: $message"*) good ;; *) bad "$variable=$value on $machine: $out" ;; esac
-done <<'LIST'
+done < <(sampled <<'LIST'
 ISAMAP_EMULATED_CAPABILITY|8.0|gpu-sm90|the device, of compute capability 8.0, refuses the code, which is for sm_90a alone: no kernel image is available for execution on the device (CUDA error 209)
 ISAMAP_EMULATED_CAPABILITY|7.5|gpu-sm80|the device, of compute capability 7.5, refuses the code, which is for sm_80 and later: no kernel image
 ISAMAP_EMULATED_FAULT|room|gpu-sm80|the device has no room for 
 ISAMAP_EMULATED_FAULT|launch|gpu-sm80|the device refuses to launch kernel gmm_0: too many resources requested for launch (CUDA error 701)
 ISAMAP_EMULATED_FAULT|address|gpu-sm80|a launch failed on the device: an illegal memory access was encountered (CUDA error 700)
 LIST
+)
 
 # clock, power and temperature of the device stand in their own fields
 cc -O1 -shared -fPIC tests/cuda/nvml.c -o "$work/libnvidia-ml.so.1" || bad "nvml.c does not build"

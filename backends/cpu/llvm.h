@@ -1,5 +1,5 @@
-/* LLVM, loaded when the first of its functions is called: most commands need none of it, and to
- * load it takes several times as long as all else that a process does before it begins. */
+/* LLVM, loaded when code is made for the first time: most commands need none of it, and to load it
+ * takes several times as long as all else that a process does before it begins. */
 #ifndef ISAMAP_BACKENDS_CPU_LLVM_H
 #define ISAMAP_BACKENDS_CPU_LLVM_H
 
@@ -18,7 +18,9 @@
  * calls in this folder (cmake/llvm_calls.cmake). */
 #include "llvm_calls.h"
 
+/* Loads it, once in a process, with its target for this computer's processor: to be called before
+ * any of its functions. What is missing, in the words of the dynamic linker, or NULL. */
+const char *llvm_missing(void);
 const struct llvm *llvm(void);
-void llvm_native(void); /* this computer's target can be asked for */
 
 #endif

@@ -85,7 +85,6 @@ static bool known_cpu(LLVMTargetRef target, const char *triple, const char *cpu)
 static bool create_target(struct cpu *c) {
     LLVMTargetRef target;
     char *message = NULL, *triple = LLVMGetDefaultTargetTriple();
-    llvm_native();
     const char *cpu = c->options && c->options->target ? c->options->target : base_cpu(triple);
     if (LLVMGetTargetFromTriple(triple, &target, &message)) {
         cpu_error(c, "LLVM cannot compile for '%s': %s", triple, message);
@@ -113,7 +112,13 @@ static bool create_target(struct cpu *c) {
     return c->target;
 }
 
+static bool llvm_ready(struct cpu *c) {
+    if (llvm_missing()) cpu_error(c, "LLVM cannot be loaded: %s", llvm_missing());
+    return !llvm_missing();
+}
+
 bool cpu_target_open(struct cpu *c) {
+    if (!llvm_ready(c)) return false;
     c->context = LLVMContextCreate();
     c->module = LLVMModuleCreateWithNameInContext(c->schedule->program->name, c->context);
     c->i1 = LLVMInt1TypeInContext(c->context);
@@ -474,9 +479,10 @@ static struct executable *load_kept(const struct schedule *s, const struct backe
     if (!cache_read(cache, key, &value) || value.n < 2) return text_free(&value), NULL;
     struct cpu *c = cpu_new(s, options, diags);
     c->parallel = value.at[0] == 'p';
-    llvm_native();
     struct executable *e =
-        start(c, LLVMCreateMemoryBufferWithMemoryRangeCopy(value.at + 1, value.n - 1, "code"));
+        llvm_ready(c)
+            ? start(c, LLVMCreateMemoryBufferWithMemoryRangeCopy(value.at + 1, value.n - 1, "code"))
+            : NULL;
     text_free(&value);
     cpu_close(c);
     free(c);

@@ -126,6 +126,7 @@ static bool core_depth(struct emitter *e, struct nodes *out, int d) {
 
 bool nest_turn(struct emitter *e, struct nodes *out) {
     bool here = e->root == e->nest->nprefix && !e->inside;
+    if (!chain_whole(e, out)) return false;
     if (here) nest_credits(e, out, true);
     if (!(e->t ? core_depth(e, out, e->nest->nprefix) : grain_loops(e, out, 0))) return false;
     if (here) nest_credits(e, out, false);

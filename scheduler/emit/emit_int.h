@@ -23,12 +23,13 @@ struct marks { /* of a section: the first node of each part, before which all qu
     int *at, n, cap;
 };
 
+enum { WHOLE = -1 }; /* held.led: before all loops of the nest */
 struct held {  /* what is in a place's current slot */
     int place; /* -1: nothing yet */
     int slots, fill_by, drain_by;
     int queue; /* 1 + that of its fills, for which syncs are planned; 0: none is */
     bool used;
-    int led; /* of a chain's operand: it is filled before so many loops over grains; 0: in them */
+    int led; /* of a chain's operand: it is filled before so many loops over grains, or before all of the nest's; 0: in them */
     struct region whole;
     struct slot slot;
 };
@@ -206,9 +207,12 @@ void region_here(struct emitter *, const struct task *, const struct opnd *, con
 void renew_place(struct emitter *, struct held *);
 bool hold_fill(struct emitter *, struct nodes *, const struct task *, const struct opnd *,
                const struct access *, struct held *, const struct held *outer);
+/* The same for the chain, whatever queue it goes to: that one waits until the slot's last use is over, the chain until the data is there. */
+bool fill_in_step(struct emitter *, struct nodes *, const struct task *, const struct opnd *, const struct access *, struct held *);
 
 /* lead.c: before loops over these axes of a chain's grains, fills of what none of them moves; `lead` false: they end */
 bool chain_lead(struct emitter *, struct nodes *, const int *axis, int n, bool lead);
+bool chain_whole(struct emitter *, struct nodes *); /* before the nest's loops, fills of what comes whole */
 
 /* grain.c */
 typedef bool (*body_fn)(struct emitter *, struct nodes *, int);

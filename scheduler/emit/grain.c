@@ -230,23 +230,6 @@ static struct held *made_of(struct emitter *e, int buffer) {
     return NULL;
 }
 
-static int first_queue(const struct nodes *l, const struct work *w) {
-    uint64_t q = nodes_queues(w, l->at, l->n);
-    return q ? __builtin_ctzll(q) : -1;
-}
-
-/* Fills go to another queue: it waits until the slot's last use is over, the instruction until the
- * data is there. */
-static bool fill_in_step(struct emitter *e, struct nodes *out, const struct task *t,
-                         const struct opnd *o, const struct access *acc, struct held *h) {
-    struct nodes fill = {0};
-    if (!hold_fill(e, &fill, t, o, acc, h, NULL)) return false;
-    int q = first_queue(&fill, e->w);
-    if (!add_signal(e->w, out, e->chain, q)) return false;
-    nodes_append(e->w, out, &fill);
-    return add_signal(e->w, out, q, e->chain);
-}
-
 static bool drain(struct emitter *e, struct nodes *out, const struct task *t, const struct opnd *o,
                   struct held *h, bool credit, struct way_out *way) {
     struct work *w = e->w;

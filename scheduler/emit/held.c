@@ -69,3 +69,18 @@ bool hold_fill(struct emitter *e, struct nodes *out, const struct task *t, const
     h->slot = slot_make(&e->w->s->arena, &o->geom, &h->whole);
     return emit_transfer(e->w, e->moves, out, acc->buffer, o, h, outer, &h->whole, true);
 }
+
+static int first_queue(const struct nodes *l, const struct work *w) {
+    uint64_t q = nodes_queues(w, l->at, l->n);
+    return q ? __builtin_ctzll(q) : -1;
+}
+
+bool fill_in_step(struct emitter *e, struct nodes *out, const struct task *t, const struct opnd *o,
+                  const struct access *acc, struct held *h) {
+    struct nodes fill = {0};
+    if (!hold_fill(e, &fill, t, o, acc, h, NULL)) return false;
+    int q = first_queue(&fill, e->w);
+    if (!add_signal(e->w, out, e->chain, q)) return false;
+    nodes_append(e->w, out, &fill);
+    return add_signal(e->w, out, q, e->chain);
+}

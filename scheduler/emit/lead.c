@@ -1,5 +1,5 @@
 /* What a chain reads and the inner loops over its grains do not move, such as a row's divisor: it
- * is filled before them, once. */
+ * is filled before them, once. What comes whole is filled before all loops of the nest. */
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/nest.h"
@@ -51,6 +51,22 @@ bool chain_lead(struct emitter *e, struct nodes *out, const int *axis, int n, bo
             }
             h->led = n;
             nodes_append(w, out, &fill);
+        }
+    }
+    return true;
+}
+
+bool chain_whole(struct emitter *e, struct nodes *out) {
+    struct work *w = e->w;
+    for (int i = 0; i < e->nest->nchain; i++) {
+        const struct task *t = &w->task[e->nest->chain[i].task];
+        for (uint32_t left = e->nest->chain[i].whole; left; left &= left - 1) {
+            int k = __builtin_ctz(left);
+            struct held *h = &e->own[i][k];
+            const struct opnd *o = t->op[k].source ? t->op[k].source : &t->op[k];
+            renew_place(e, h);
+            if (!fill_in_step(e, out, t, o, &w->p->stmt[t->stmt].read[o->read], h)) return false;
+            h->led = WHOLE;
         }
     }
     return true;

@@ -137,6 +137,7 @@ static void chain_uses(struct emitter *e, struct uses *u) {
                                        true, e->own[i][k].fill_by, &completes);
             if (queue < 0) continue;
             e->own[i][k].queue = queue + 1;
+            if (e->nest->chain[i].whole >> k & 1) continue; /* before any credit is given */
             add_use(e, u, edge_of_queue(w->edges, queue, e->chain), (struct use){.who = CHAIN});
             add_use(e, u, edge_of_queue(w->edges, e->chain, queue), (struct use){.who = CHAIN});
         }

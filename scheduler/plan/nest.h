@@ -9,6 +9,7 @@
 struct homes;
 struct moves;
 struct opnd;
+struct region;
 struct task;
 struct work;
 
@@ -29,6 +30,7 @@ struct follower {
     int task;
     bool leaves;  /* somebody outside the nest reads its result */
     uint32_t own; /* operands with copies of their own: nothing before it in the nest makes what they read */
+    uint32_t whole; /* of these, those that are filled before the nest's loops (beside.c) */
     struct chain_copy over[MAX_OPERANDS]; /* the dead copy in whose place its own one lies, where both are as long */
 };
 
@@ -87,6 +89,16 @@ bool nest_cut(struct work *, const struct nest *);
 bool nest_unify(const struct work *, int maker, int core, int read,
                 int *map); /* the core's axes to the maker's, as its read of the result says */
 void nest_rename(struct work *, struct nest *, const int *map);
+
+/* beside.c */
+bool take_turns(const struct work *, int a, int b); /* queues: each hears from the other by tokens */
+uint32_t beside_reads(const struct work *, const struct nest *, const struct task *); /* operands of a follower that nothing in the nest makes */
+/* Of these, what another queue brings before the nest's loops. */
+uint32_t beside_whole(struct work *, const struct moves *, const struct nest *, const struct task *);
+/* May all of it come while the task follows the nest? `handed`: it must follow, and waits for each grain of what does not come whole. */
+bool beside_comes(struct work *, const struct moves *, const struct nest *, const struct task *, bool handed);
+bool beside_is_whole(const struct work *, const struct nest *, const struct task *, const struct opnd *);
+void beside_region(const struct work *, const struct task *, const struct opnd *, struct region *); /* all of it */
 
 /* nest.c */
 int nest_chain_queue(const struct work *, const struct nest *); /* of what follows: the core's, or another that takes its results over (nests.c) */

@@ -107,40 +107,9 @@ static bool grains_agree(const struct work *w, const struct nest *n, const struc
     return true;
 }
 
-/* Operands of a fused statement that come from home must be filled by its own queue, or by one that
- * hardware interlocks. */
-static bool fills_are_local(struct work *w, const struct moves *moves, const struct task *t,
-                            const struct nest *n) {
-    const struct stmt *st = &w->p->stmt[t->stmt];
-    for (int i = 0; i < t->nops; i++) {
-        const struct opnd *o = &t->op[i];
-        if (o->where != IN_LOCAL || o->read < 0) continue;
-        if (nest_maker(w, n, st->read[o->read].buffer) >= 0) continue;
-        for (int k = 0; k < moves->n; k++) {
-            const struct instr *in = moves->at[k].needle->in;
-            if (move_fills(in, o->memory) &&
-                !queues_in_step(w->edges, in->queue, t->needle->in->queue))
-                return false;
-        }
-    }
-    return true;
-}
-
-/* Operands for which a task, as the nest's next follower, has copies of its own. */
-static uint32_t own_copies(const struct work *w, const struct nest *n, const struct task *t) {
-    const struct stmt *st = &w->p->stmt[t->stmt];
-    uint32_t own = 0;
-    for (int i = 0; i < t->nops; i++) {
-        const struct opnd *o = &t->op[i];
-        if (o->where == IN_LOCAL && (o->read < 0 || nest_maker(w, n, st->read[o->read].buffer) < 0))
-            own |= UINT32_C(1) << i;
-    }
-    return own;
-}
-
 /* Fills of a chain come straight from home. */
 static bool comes_by_route(const struct task *t, const struct nest *n, const struct work *w) {
-    for (uint32_t own = own_copies(w, n, t); own; own &= own - 1)
+    for (uint32_t own = beside_reads(w, n, t); own; own &= own - 1)
         if (t->op[__builtin_ctz(own)].in.n) return true;
     return false;
 }
@@ -281,8 +250,7 @@ static bool takes_over(const struct work *w, const struct nest *n, const struct 
         attached_at(task_result(&w->task[n->core]), CHANGES) ||
         w->m->queue[own].unit != w->m->queue[head].unit || t->needle->in->completes >= 0)
         return false;
-    return edge_of_queue(w->edges, head, own).kind == EDGE_TOKEN &&
-           edge_of_queue(w->edges, own, head).kind == EDGE_TOKEN;
+    return take_turns(w, head, own);
 }
 
 /* May task k follow the nest's statements grain by grain? Renames its axes when it may. */
@@ -298,7 +266,8 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
     if (!takes_over(w, n, t) || head->in->completes >= 0) /* it would have to wait */
         return false;
     if (!map_axes(w, n, t, map) || !writes_behind(w, n, st, map) || !moves_behind(w, n, t, map) ||
-        !fills_are_local(w, moves, t, n) || comes_by_route(t, n, w) || !grains_agree(w, n, t, map))
+        !beside_comes(w, moves, n, t, left_alone(t)) || comes_by_route(t, n, w) ||
+        !grains_agree(w, n, t, map))
         return false;
     rename_task(w, t, map);
     return true;
@@ -314,10 +283,11 @@ static bool stays(const struct work *w, const struct nest *n, int next) {
 }
 
 /* Its next follower, whose axes are the nest's. */
-static void follow(struct work *w, struct nest *n, int task) {
+static void follow(struct work *w, const struct moves *moves, struct nest *n, int task) {
     struct task *t = &w->task[task];
     t->place = n->nchain;
-    n->chain[n->nchain] = (struct follower){.task = task, .own = own_copies(w, n, t)};
+    n->chain[n->nchain] = (struct follower){
+        .task = task, .own = beside_reads(w, n, t), .whole = beside_whole(w, moves, n, t)};
     add_grain(w, n, t);
     n->nchain++;
     w->nfollowers++;
@@ -368,7 +338,7 @@ static bool align_zero(struct work *w, const struct task *t) {
 }
 
 /* Does an elementwise nest begin with the task? Otherwise the fallback runs it. */
-static bool begins_chain(struct work *w, struct nest *n, int task) {
+static bool begins_chain(struct work *w, const struct moves *moves, struct nest *n, int task) {
     const struct task *t = &w->task[task];
     bool by_route = comes_by_route(t, n, w);
     if (by_route)
@@ -379,7 +349,7 @@ static bool begins_chain(struct work *w, struct nest *n, int task) {
                     "no memory leads to where it reads, and it cannot follow the instruction that "
                     "leaves it there, tile by tile");
     else
-        follow(w, n, task);
+        follow(w, moves, n, task);
     return n->nchain > 0;
 }
 
@@ -421,14 +391,14 @@ bool nests_make(struct work *w, const struct moves *moves) {
         if (w->task[k].reductions || w->p->stmt[w->task[k].stmt].combine != COMBINE_SET ||
             join_has(w, w->task[k].stmt))
             n->core = k;
-        else if (!begins_chain(w, n, k)) {
+        else if (!begins_chain(w, moves, n, k)) {
             w->nnests--;
             continue;
         }
         for (;;) {
             next = next_task(w, i, &at);
             if (next < 0 || !stays(w, n, next) || !fuse(w, moves, n, next)) break;
-            follow(w, n, next);
+            follow(w, moves, n, next);
             i = at;
         }
         chain_lives(w, n);

@@ -44,11 +44,15 @@ int chain_slots_least(const struct work *w, const struct moves *moves, const str
     return 1;
 }
 
-/* One grain of a chain's operand. */
+/* One grain of a chain's operand, or all of what comes whole. */
 void chain_region(const struct work *w, const struct plan *p, const struct nest *n,
                   const struct task *t, const struct opnd *o, struct region *r) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     int64_t tile[MAX_AXES];
+    if (beside_is_whole(w, n, t, o)) {
+        beside_region(w, t, o, r);
+        return;
+    }
     for (uint64_t left = st->axes; left; left &= left - 1) {
         int a = __builtin_ctzll(left);
         int64_t grain = nest_grain(n, a);
@@ -180,7 +184,9 @@ static int read_last(const struct lives *v, int i) {
 static bool is_passing(const struct lives *v, struct chain_copy c) {
     const struct opnd *o = copy_opnd(v, c);
     const struct stmt *st = follower_stmt(v, c.follower);
-    if (!chain_needs_hold(v->n, c.follower, c.operand)) return false;
+    if (!chain_needs_hold(v->n, c.follower, c.operand) ||
+        v->n->chain[c.follower].whole >> c.operand & 1)
+        return false;
     if (o->writes) return o->read < 0;
     for (uint64_t left = st->axes; left; left &= left - 1)
         if (!access_varies(v->w->p, &st->read[o->read], __builtin_ctzll(left))) return false;

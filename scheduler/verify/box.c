@@ -45,6 +45,7 @@ const struct region *home_holds(struct sym *s, int place, struct region need,
             if (!first) first = g;
             on = true;
         }
+        sym_compare(s, s->of[place].n);
         if (!sym_spend(s, 1)) return NULL;
     }
     sym_fail(s, "the home of '%s' is not known to hold what is read",

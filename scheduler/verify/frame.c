@@ -155,6 +155,7 @@ void known_put(struct sym *s, const struct frame *f, const struct regions *r,
         if (f->at[k] < s->v->s->nplaces) s->slot[f->at[k]] = slot[k];
     }
     for (int k = 0; k < r->n; k++) regions_append(s, &r->at[k]);
+    sym_compare(s, r->n);
 }
 
 void known_free(struct known *x) {

@@ -152,10 +152,10 @@ static void learn_spare(struct sym *s, const struct trips *t, struct guess *g, i
     const struct lin first = lin_of(0);
     free(g->spare);
     g->spare = memory_array((size_t)g->r.n + 1, sizeof *g->spare);
-    for (int k = 0; k < g->r.n; k++) {
+    for (int k = 0, next = 0; k < g->r.n; k++) {
         struct region x = g->r.at[k];
         region_move(&x, counter, &first, true);
-        g->spare[k] = !regions_imply(s, t->start.r.at, t->start.r.n, &x);
+        g->spare[k] = !regions_imply(s, t->start.r.at, t->start.r.n, &x, &next);
     }
 }
 
@@ -228,9 +228,13 @@ static bool pattern_of(struct sym *s, const struct trips *t, const struct guess 
         good = good && of_now(s, &r);
     }
     inv->n = 0;
+    sym_compare(s, t->start.r.n);
     for (int k = 0; k < t->start.r.n && good; k++)
         if (!overwritten(s, &t->start.r.at[k], &r, counter)) put(inv, &t->start.r.at[k]);
-    for (int k = 0; k < r.n && good; k++) put(inv, &r.at[k]);
+    for (int k = 0; k < r.n && good; k++) {
+        put(inv, &r.at[k]);
+        inv->at[inv->n - 1].settled = false;
+    }
     *ngrown = r.n;
     regions_free(&r);
     return good;
@@ -243,25 +247,19 @@ static bool begins(struct sym *s, struct trips *t, struct regions *inv, int ngro
     const struct lin first = lin_of(s->lo[counter]);
     int instances = 0, expected = 0;
     t->spared.n = 0;
-    for (int k = inv->n - 1, last = inv->n - ngrown; k >= last; k--) {
+    for (int k = inv->n - 1, last = inv->n - ngrown, next = 0; k >= last; k--) {
         struct region x = inv->at[k];
         region_move(&x, counter, &first, true);
-        if (regions_imply(s, s->of[x.place].at, s->of[x.place].n, &x)) continue;
+        if (regions_imply(s, s->of[x.place].at, s->of[x.place].n, &x, &next)) continue;
         if (!spare[k - last] || x.place >= s->v->s->nplaces) return false;
         put(&t->spared, &inv->at[k]);
         inv->at[k] = inv->at[--inv->n];
     }
-    for (int k = 0; k < t->start.r.n; k++) {
+    for (int k = 0, next = 0; k < t->start.r.n; k++) {
         const struct region *y = &t->start.r.at[k];
-        bool found = y->place < s->v->s->nplaces;
-        expected += !found;
-        for (int i = 0; i < inv->n && !found; i++) {
-            struct region x = inv->at[i];
-            if (x.place != y->place) continue;
-            region_move(&x, counter, &first, true);
-            found = region_same(&x, y);
-        }
-        if (!found) return false;
+        if (y->place < s->v->s->nplaces) continue;
+        expected++;
+        if (!regions_have(s, inv, y, counter, &first, true, &next)) return false;
     }
     for (int i = 0; i < inv->n; i++) {
         struct region x = inv->at[i];

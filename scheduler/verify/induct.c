@@ -10,28 +10,22 @@
 static bool walk_nodes(struct sym *s, const struct node *node, int n);
 
 /* ---- the general iteration ---- */
-static bool implied(struct sym *s, const struct region *x) {
-    return regions_imply(s, s->of[x->place].at, s->of[x->place].n, x);
+static bool implied(struct sym *s, const struct region *x, int *next) {
+    return regions_imply(s, s->of[x->place].at, s->of[x->place].n, x, next);
 }
 
 /* Each instance of the statement that is known now is one of the pattern's, one iteration on. */
-static bool no_more_of(const struct sym *s, int place, const struct regions *r, int counter) {
+static bool no_more_of(struct sym *s, int place, const struct regions *r, int counter) {
     const struct lin one = lin_of(1);
-    for (int k = 0; k < s->of[place].n; k++) {
+    for (int k = 0, next = 0; k < s->of[place].n; k++) {
         const struct region *y = &s->of[place].at[k];
-        bool found = region_empty(s, y);
-        for (int i = 0; i < r->n && !found; i++) {
-            struct region x = r->at[i];
-            if (x.place != place) continue;
-            region_move(&x, counter, &one, false);
-            found = region_same(&x, y);
-        }
-        if (!found) return false;
+        if (!regions_have(s, r, y, counter, &one, false, &next) && !region_empty(s, y))
+            return false;
     }
     return true;
 }
 
-static bool no_more_instances(const struct sym *s, const struct frame *f, const struct regions *r,
+static bool no_more_instances(struct sym *s, const struct frame *f, const struct regions *r,
                               int counter) {
     for (int k = 0; k < f->n; k++)
         if (f->at[k] >= s->v->s->nplaces && !no_more_of(s, f->at[k], r, counter)) return false;
@@ -76,11 +70,10 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
         sym_fail(s, "slots are not all turned");
         return FAILS;
     }
-    if (!sym_spend(s, (int64_t)inv->n * inv->n / 512)) return FAILS;
-    for (int k = inv->n - 1; k >= 0; k--) {
+    for (int k = inv->n - 1, next = 0; k >= 0; k--) {
         struct region x = inv->at[k];
         region_move(&x, counter, &one, false);
-        if (implied(s, &x)) continue;
+        if (implied(s, &x, &next)) continue;
         if (x.place >= s->v->s->nplaces) {
             sym_fail(s, "the instances that a loop executes have no pattern");
             return FAILS;
@@ -107,7 +100,6 @@ static bool find_pattern(struct sym *s, struct trips *t, const struct pattern *p
                          struct regions *inv, int *of) {
     *of = -1;
     t->spared.n = 0;
-    if (!sym_spend(s, (int64_t)t->now.r.n * t->before.r.n / 512)) return false;
     if (by == BY_LINE) return pattern_find(s, p, &t->before, &t->now, inv);
     if (by == BY_GUESS) return guess_find(s, t, p->counter, inv);
     *of = pattern_recall(s, p, t->loop, &t->before, &t->now, inv);

@@ -154,7 +154,9 @@ bool regions_add(struct sym *s, const struct region *w) {
         x = both;
         k = -1;
     }
+    x.settled = true;
     regions_append(s, &x);
+    sym_compare(s, r->n);
     return sym_spend(s, 1); /* what fails here ends the walk: the budget is spent */
 }
 
@@ -176,27 +178,38 @@ bool regions_cut(struct sym *s, int place, const struct lin *lo, const struct li
     return some;
 }
 
-/* The region is joined to one before it; false: to none. Whether two can be joined does not depend
- * on which comes first. */
-static bool join_any(struct sym *s, struct regions *r, int k) {
-    for (int i = 0; i < k; i++) {
+/* The region is joined to one before it, from the i-th on: to which; -1: to none. Whether two can
+ * be joined does not depend on which comes first. */
+static int join_any(struct sym *s, struct regions *r, int i, int k) {
+    sym_compare(s, k - i);
+    for (; i < k; i++) {
+        if (r->at[i].settled && r->at[k].settled) continue;
         if (!join(s, &r->at[i], &r->at[k])) continue;
+        r->at[i].settled = false;
         regions_take_out(r, k);
-        return true;
+        return i;
     }
-    return false;
+    return -1;
 }
 
 /* Counters that became numbers may have made neighbours. */
 bool regions_coalesce_place(struct sym *s, int place) {
     struct regions *r = &s->of[place];
+    int first = r->n; /* of those that are not settled */
     for (int k = r->n - 1; k >= 0; k--) {
+        if (r->at[k].settled) continue;
+        first = k;
         region_tidy(s, &r->at[k]);
         if (region_empty(s, &r->at[k])) regions_take_out(r, k);
     }
-    for (int k = r->n - 1; k > 0; k--)
-        if (join_any(s, r, k)) k = r->n;
-    return sym_spend(s, 1 + r->n / 4);
+    for (int k = r->n - 1; k > 0 && k >= first; k--) {
+        int joined = join_any(s, r, r->at[k].settled ? first : 0, k);
+        if (joined < 0) continue;
+        if (joined < first) first = joined;
+        k = r->n;
+    }
+    for (int k = first; k < r->n; k++) r->at[k].settled = true;
+    return sym_spend(s, 1);
 }
 
 bool regions_coalesce(struct sym *s, const struct frame *f) {

@@ -27,6 +27,13 @@ bool sym_never(struct sym *s, const char *fmt, ...) {
     return false;
 }
 
+void sym_compare(struct sym *s, int64_t regions) {
+    enum { FOR_A_STEP = 32 };
+    s->compared += regions;
+    sym_spend(s, s->compared / FOR_A_STEP);
+    s->compared %= FOR_A_STEP;
+}
+
 bool sym_spend(struct sym *s, int64_t steps) {
     s->steps -= steps;
     if (s->steps >= 0) return true;

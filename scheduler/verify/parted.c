@@ -123,6 +123,7 @@ bool parted_settle(struct sym *s, int place) {
     for (int k = 0; k < at->n; k++) {
         if (!is_parted(&at->at[k]) || !all_written(s, at->at[k].writer, &at->at[k])) continue;
         at->at[k].count = lin_of(1);
+        at->at[k].settled = false;
         some = true;
     }
     return !some || regions_coalesce_place(s, place);

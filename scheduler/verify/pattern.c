@@ -175,6 +175,7 @@ static bool by_learned(const struct pattern *p, const struct learned *l, const s
         if (out->s[d] != grown->s[d] || !same_row(out->c[d], grown->c[d], a->nindices))
             return false;
     if (!begins_alike(l, out, grown)) return false;
+    out->settled = false;
     if (a->writer == grown->writer) {
         learned_line(p, &grown->count, l->counter, &out->count);
         learned_line(p, &grown->step, l->counter, &out->step);
@@ -228,19 +229,22 @@ bool pattern_find(struct sym *s, const struct pattern *p, const struct known *be
     out->n = 0;
     regions_copy(out, &now->r);
     out->n = 0;
-    for (int k = 0; k < now->r.n && good; k++) {
+    for (int k = 0, next = 0; k < now->r.n && good; k++) {
         const struct region *b = &now->r.at[k];
-        int best = -1, least = 1000;
+        int best = -1, least = 1000, tries = 0;
         struct region x, found;
-        for (int i = 0; i < before->r.n; i++) {
-            int differ;
+        for (; tries < before->r.n && least > 0; tries++) {
+            int i = (next + tries) % before->r.n, differ;
             if (used[i] || !region_line(p, &before->r.at[i], b, &x, &differ) || differ >= least)
                 continue;
             best = i;
             least = differ;
             found = x;
         }
+        sym_compare(s, tries);
+        next = best + 1;
         if (best >= 0) used[best] = true;
+        if (least > 0) found.settled = false;
         out->at[out->n++] = best >= 0 ? found : *b; /* what has no pattern may stay */
         good = best >= 0 || b->place < s->v->s->nplaces;
     }
@@ -282,6 +286,7 @@ void pattern_parts(struct sym *s, struct regions *inv, int k, int counter) {
         struct region y;
         if (!in_common(s, &s->of[x.place].at[i], counter, &y) || !region_inside(s, &y, &x))
             continue;
+        y.settled = false;
         regions_reserve(inv, inv->n + 1);
         inv->at[inv->n++] = y;
     }

@@ -13,7 +13,9 @@ void regions_take_out(struct regions *r, int k) {
 
 /* What fails here ends the walk: the budget is spent. */
 static bool append(struct sym *s, const struct region *x) {
+    struct regions *r = &s->of[x->place];
     regions_append(s, x);
+    r->at[r->n - 1].settled = false;
     return sym_spend(s, 1);
 }
 
@@ -121,6 +123,7 @@ static bool keep_around_box(struct sym *s, struct region g, const struct region 
 
 bool regions_remove(struct sym *s, const struct region *w) {
     struct regions *r = &s->of[w->place];
+    sym_compare(s, r->n);
     for (int k = r->n - 1; k >= 0; k--) {
         struct region g = r->at[k];
         bool all;
@@ -349,14 +352,35 @@ static bool keep_around_tile(struct sym *s, struct region g, const struct region
     return true;
 }
 
-bool regions_imply(struct sym *s, const struct region *at, int n, const struct region *x) {
-    bool instances = x->place >= s->v->s->nplaces;
-    for (int k = 0; k < n; k++) {
-        const struct region *y = &at[k];
-        if (y->place != x->place) continue;
-        if (instances ? region_same(x, y) : region_inside(s, x, y)) return true;
+/* Around *next, ever farther away. */
+bool regions_imply(struct sym *s, const struct region *at, int n, const struct region *x,
+                   int *next) {
+    bool instances = x->place >= s->v->s->nplaces, found = false;
+    int k = 0;
+    for (; k < n && !found; k++) {
+        int i = *next + (k % 2 ? (k + 1) / 2 : n - k / 2);
+        const struct region *y = &at[i %= n];
+        found = y->place == x->place && (instances ? region_same(x, y) : region_inside(s, x, y));
+        if (found) *next = i;
     }
-    return region_empty(s, x);
+    sym_compare(s, k);
+    return found || region_empty(s, x);
+}
+
+bool regions_have(struct sym *s, const struct regions *r, const struct region *y, int counter,
+                  const struct lin *at, bool fixed, int *next) {
+    bool found = false;
+    int k = 0;
+    for (; k < r->n && !found; k++) {
+        int i = (*next + k) % r->n;
+        if (r->at[i].place != y->place) continue;
+        struct region x = r->at[i];
+        region_move(&x, counter, at, fixed);
+        found = region_same(&x, y);
+        if (found) *next = i + 1;
+    }
+    sym_compare(s, k);
+    return found;
 }
 
 bool regions_may_meet(struct sym *s, const struct region *a, const struct region *b) {
@@ -367,6 +391,7 @@ bool regions_may_meet(struct sym *s, const struct region *a, const struct region
 void regions_kill(struct sym *s, const struct region *w) {
     struct regions *r = &s->of[w->place];
     frame_forget_sharers(s, w->place);
+    sym_compare(s, r->n);
     for (int k = r->n - 1; k >= 0; k--) {
         struct region g = r->at[k];
         if (g.age != w->age) continue;

@@ -91,17 +91,20 @@ bool forms_box(struct sym *s, const struct affine *index, int nindices, struct r
     return exact;
 }
 
-static void move_lin(struct lin *x, int counter, const struct lin *at, bool fixed) {
-    if (x->k[counter]) lin_add(x, at, x->k[counter]);
+static void move_lin(struct region *of, struct lin *x, int counter, const struct lin *at,
+                     bool fixed) {
+    if (!x->k[counter]) return;
+    lin_add(x, at, x->k[counter]);
     if (fixed) x->k[counter] = 0;
+    of->settled = false;
 }
 
 /* Before iteration `at` (fixed), or `at` iterations on. */
 void region_move(struct region *x, int counter, const struct lin *at, bool fixed) {
-    move_lin(&x->count, counter, at, fixed);
-    move_lin(&x->step, counter, at, fixed);
-    move_lin(&x->base, counter, at, fixed);
-    for (int e = 0; e < x->nindices; e++) move_lin(&x->o[e], counter, at, fixed);
+    move_lin(x, &x->count, counter, at, fixed);
+    move_lin(x, &x->step, counter, at, fixed);
+    move_lin(x, &x->base, counter, at, fixed);
+    for (int e = 0; e < x->nindices; e++) move_lin(x, &x->o[e], counter, at, fixed);
     for (int k = 0; k < (x->box ? x->nindices : x->ndims); k++)
-        move_lin(&x->n[k], counter, at, fixed);
+        move_lin(x, &x->n[k], counter, at, fixed);
 }

@@ -24,6 +24,7 @@ struct region {
     enum type type;
     bool box;
     int nindices, ndims;
+    bool settled;                      /* no other settled one of its place can be joined to it; never true of what was changed since */
     bool filled;                       /* tile: indices outside the buffer stand for the constant; all of it does where there are no indices */
     union value fill;
     struct lin count, step;            /* step: by number, of the recurrences around the writer in which it writes an element at each; else 0 */
@@ -102,6 +103,7 @@ struct sym {
     bool *padded; int unpadded;        /* [nplaces] the padding of a home is zero; how often that ended */
     char *joined;                      /* [nbuffers] 'y': statements write it that have no element in common; 'n'; 0: not looked at */
     int64_t steps, guess_below;        /* left; how many are left when loops are guessed */
+    int64_t compared;                  /* regions, since the last step was spent on that */
     int around[64], naround;           /* variables of the loops around */
     int undecided;                     /* the counter on which the last question hung that had no answer, if that was the last failure; else -1 */
     bool eager, guessed;               /* loops that were visited often are guessed before much has been spent; one was */
@@ -117,6 +119,7 @@ bool sym_fail(struct sym *, const char *fmt, ...) __attribute__((format(printf, 
 /* Walking iterations one by one will not help. */
 bool sym_never(struct sym *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool sym_spend(struct sym *, int64_t steps);
+void sym_compare(struct sym *, int64_t regions);                 /* so many with one: spent as steps, as many as take as long */
 struct lin lin_of(int64_t);
 bool lin_same(const struct lin *, const struct lin *);
 bool lin_add(struct lin *, const struct lin *, int64_t times);
@@ -143,7 +146,10 @@ bool home_address(struct sym *, int place, const struct affine *index, struct af
 void region_copy(struct region *, const struct region *, int n);      /* n of them, as far as they are used */
 void regions_copy(struct regions *, const struct regions *);
 void region_move(struct region *, int counter, const struct lin *at, bool fixed);
-bool regions_imply(struct sym *, const struct region *at, int n, const struct region *);  /* of any places: some of them say what it says */
+/* Of any places: one of them says what x says. *next: where it is looked for first, for those that are asked for one after the other lie so. */
+bool regions_imply(struct sym *, const struct region *at, int n, const struct region *x, int *next);
+/* One of them is y, before iteration `at` (fixed) or `at` iterations on. *next: as above. */
+bool regions_have(struct sym *, const struct regions *, const struct region *y, int counter, const struct lin *at, bool fixed, int *next);
 void regions_free(struct regions *);
 void regions_reserve(struct regions *, int n);
 void regions_append(struct sym *, const struct region *);              /* as it is */

@@ -68,13 +68,13 @@ static struct lin end_of(const struct region *x, int e) {
 
 enum truth boxes_meet(const struct sym *s, const struct region *a, const struct region *b) {
     bool surely = true;
-    if (region_empty(s, a) || region_empty(s, b)) return NO;
     for (int e = 0; e < a->nindices; e++) {
         struct lin x = end_of(a, e), y = end_of(b, e);
         enum truth before = lin_le(s, &x, &b->o[e]), after = lin_le(s, &y, &a->o[e]);
         if (before == YES || after == YES) return NO;
         surely &= before == NO && after == NO;
     }
+    if (region_empty(s, a) || region_empty(s, b)) return NO;
     return surely ? YES : MAYBE;
 }
 

@@ -280,10 +280,14 @@ static bool plan_core(struct work *w, const struct moves *moves, struct nest *n,
     return true;
 }
 
-static bool plan_all(struct work *w, const struct moves *moves) {
+static void plan_begin(struct work *w, const struct moves *moves) {
     recur_keep(w, moves);
     groups_rename(w);
     cost_begin(w);
+}
+
+static bool plan_all(struct work *w, const struct moves *moves) {
+    plan_begin(w, moves);
     if (is_hopeless(w)) return false;
     for (int i = 0; i < w->nnests; i++) {
         bool searched = false;
@@ -301,9 +305,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
         if (w->diags->errors) return false;
         if (w->refused) continue;                /* what else is refused is told in the same turn */
         if (!nests_make(w, moves)) return false; /* its followers may stand alone now */
-        recur_keep(w, moves);
-        groups_rename(w);
-        cost_begin(w);
+        plan_begin(w, moves);
         i = -1;
     }
     return !w->refused;

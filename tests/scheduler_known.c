@@ -104,6 +104,38 @@ static void chains_grow(void **state) {
     for (size_t i = 0; i < sizeof chained / sizeof *chained; i++) chain_grows(&chained[i]);
 }
 
+/* n products that share nothing, all alike. */
+static struct effort apart_effort(const struct machine *m, int n) {
+    struct text t = {0};
+    struct known_searches *known = known_open();
+    text_printf(&t, "kernel apart() {\n axes i: 64, j: 64, k: 64\n");
+    for (int i = 0; i < n; i++)
+        text_printf(&t, " in A%d: f32[64, 64]\n in B%d: f32[64, 64]\n out C%d: f32[64, 64]\n", i, i,
+                    i);
+    for (int i = 0; i < n; i++)
+        text_printf(&t, " C%d[i,j] = 0\n C%d[i,j] += A%d[i,k] * B%d[k,j]\n", i, i, i, i);
+    text_printf(&t, "}\n");
+    struct effort e = take(m, t.at, known, NULL);
+    known_close(known);
+    text_free(&t);
+    return e;
+}
+
+/* However many nests there are, the search for one looks at enough plans. */
+static void many_are_searched_as_few(void **state) {
+    struct diags d;
+    (void)state;
+    diags_init(&d);
+    struct machine *m = plan_machine("machines/cpu-avx2.xml", NULL, &d);
+    assert_non_null(m);
+    struct effort few = apart_effort(m, 40), many = apart_effort(m, 120);
+    assert_true(few.plans > 0);
+    assert_int_equal(many.searches, few.searches);
+    assert_true(many.plans >= few.plans);
+    machine_free(m);
+    diags_free(&d);
+}
+
 /* ---- what is known for one is not taken for another ---- */
 
 #define BEGIN " kernel k() {\n"
@@ -231,6 +263,7 @@ static void hopeless_tries_are_not_searched(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chains_grow),
+        cmocka_unit_test(many_are_searched_as_few),
         cmocka_unit_test(nothing_is_confused),
         cmocka_unit_test(bounds_are_kept_apart),
         cmocka_unit_test(hopeless_tries_are_not_searched),

@@ -240,7 +240,6 @@ static void put_nest(struct writer *k, const struct nest *n) {
 
 struct nest_key nest_key(struct work *w, const struct nest *n, struct arena *arena) {
     struct writer k = {.w = w, .nest = n, .arena = arena, .key = {.hash = 1}};
-    put(&k, w->nnests);
     put_nest(&k, n);
     put(&k, (int64_t)k.axes);
     for (int x = 0; x < w->p->naxes; x++)

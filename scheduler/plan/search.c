@@ -15,8 +15,9 @@
 #include <string.h>
 
 /* Where the search begins and ends, no figures of machines: sums of so many terms (windows of
- * convolutions) are cut only where nothing fits otherwise; so many plans are priced. */
-enum { SMALL_REDUCTION = 11, DEFAULT_STEPS = 120000 };
+ * convolutions) are cut only where nothing fits otherwise; so many plans are priced, of several
+ * nests fewer each, but never so few that a search says little. */
+enum { SMALL_REDUCTION = 11, DEFAULT_STEPS = 120000, LEAST_STEPS = 6000 };
 static const double EXACT = 1 + 1e-9; /* sums in another order */
 
 static const char *shape_text(struct search *s, const struct shape *o) {
@@ -137,7 +138,8 @@ static void explain(const struct search *s, const struct plan *p) {
 static int64_t steps(const struct work *w, const struct nest *n) {
     if (n->steps) return n->steps;
     if (w->options && w->options->steps > 0) return w->options->steps;
-    return DEFAULT_STEPS / (w->nnests > 4 ? w->nnests / 2 : 1);
+    int64_t share = DEFAULT_STEPS / (w->nnests > 4 ? w->nnests / 2 : 1);
+    return share > LEAST_STEPS ? share : LEAST_STEPS;
 }
 
 /* ---- what was found before ---- */

@@ -50,6 +50,7 @@ struct executed {
     int queue;                /* -1: none; done at once */
     int64_t sequence, number; /* in program order, and in its queue from 1 */
     double dispatched;
+    uint64_t mark; /* of all that stays while it waits (snapshot.c); 0: not asked for yet */
     int64_t size[SIM_SIZES], stride[SIM_STRIDES], flag[SIM_OPERANDS];
     int64_t address[SIM_OPERANDS];      /* in the operand's memory; immediates: unused */
     int64_t iterations;                 /* of the hardware loops around it, all; 1 without */

@@ -93,7 +93,7 @@ static uint64_t mixed(uint64_t hash, int64_t value) {
     return hash ^ hash >> 29;
 }
 
-static uint64_t hash_of(const struct engine *e, const struct executed *x) {
+static uint64_t mark_of(const struct engine *e, const struct executed *x) {
     uint64_t h = mixed((uintptr_t)x->node, x->iterations);
     h = mixed(mixed(h, x->work), x->instance);
     h = mixed(mixed(h, x->also_macs), x->also_operations);
@@ -105,29 +105,35 @@ static uint64_t hash_of(const struct engine *e, const struct executed *x) {
             if (in->operand[o].accumulate) h = mixed(h, x->flag[flag++]);
     }
     const struct signals *g = signals_of(x->node);
-    for (int i = 0; i < g->npops; i++) {
-        const struct sync_time *s = &e->sync[x->pop[i].channel];
-        bool group = e->machine->sync[g->pop[i].sync].kind == SYNC_GROUP;
-        h = mixed(h, x->pop[i].channel);
-        if (group) h = mixed(h, s->dispatched - x->pop[i].number);
-    }
-    for (int i = 0; i < g->npushes; i++) {
-        const struct sync_time *s = &e->sync[x->push[i].channel];
-        h = mixed(mixed(h, x->push[i].channel), s->dispatched - x->push[i].number);
-    }
+    for (int i = 0; i < g->npops; i++) h = mixed(h, x->pop[i].channel);
+    for (int i = 0; i < g->npushes; i++) h = mixed(h, x->push[i].channel);
+    return h | 1;
+}
+
+/* Which tokens and groups it waits for and gives. */
+static uint64_t mix_signals(const struct engine *e, uint64_t h, const struct executed *x) {
+    const struct signals *g = signals_of(x->node);
+    for (int i = 0; i < g->npops; i++)
+        if (e->machine->sync[g->pop[i].sync].kind == SYNC_GROUP)
+            h = mixed(h, e->sync[x->pop[i].channel].dispatched - x->pop[i].number);
+    for (int i = 0; i < g->npushes; i++)
+        h = mixed(h, e->sync[x->push[i].channel].dispatched - x->push[i].number);
     return h;
 }
 
-/* Which of the other queues must have come how far; of meetings also when that was. */
-static void put_order(struct engine *e, struct tape *t, const struct executed *x) {
-    for (int q = 0; q < e->machine->nqueues; q++) {
-        struct queue_time *other = &e->queue[q];
-        int64_t more = x->after[q] - other->ran;
-        if (e->tracks || e->joined) put_word(t, more > 0 ? (uint64_t)more : 0);
+/* Which of the other queues must have come how far; of meetings also when that was. `after`: as
+ * the queue has it for the instruction. */
+static uint64_t mix_order(const struct engine *e, uint64_t h, const int64_t *after) {
+    int nq = e->machine->nqueues;
+    const int64_t *left = after + nq, *seen = left + nq;
+    for (int q = 0; q < nq; q++) {
+        int64_t ran = e->queue[q].ran, more = after[q] - ran;
+        if ((e->tracks || e->joined) && more > 0) h = mixed(mixed(h, q), more);
         if (!e->meets) continue;
-        put_word(t, x->left[q] ? (uint64_t)(x->left[q] - other->ran) : UINT64_MAX);
-        put_word(t, x->seen[q] ? (uint64_t)(x->seen[q] - other->ran) : UINT64_MAX);
+        h = mixed(h, left[q] ? left[q] - ran : -1);
+        h = mixed(h, seen[q] ? seen[q] - ran : -1);
     }
+    return h;
 }
 
 static void put_addresses(struct engine *e, struct tape *t, struct executed *x) {
@@ -142,12 +148,15 @@ static void put_addresses(struct engine *e, struct tape *t, struct executed *x) 
 }
 
 static void put_waiting(struct engine *e, struct tape *t, struct queue_time *q) {
+    int nq = e->machine->nqueues;
     put_word(t, (uint64_t)q->count);
     for (int k = 0; k < q->count; k++) {
-        struct executed *x = &q->fifo[(q->head + k) % q->room];
-        if (!t->shift) put_word(t, hash_of(e, x));
+        int at = (q->head + k) % q->room;
+        struct executed *x = &q->fifo[at];
+        if (!x->mark) x->mark = mark_of(e, x); /* it is in many snapshots */
+        if (!t->shift)
+            put_word(t, mix_order(e, mix_signals(e, x->mark, x), &q->after[at * 3 * nq]));
         put_time(t, &x->dispatched, true);
-        if (!t->shift) put_order(e, t, x);
         put_addresses(e, t, x);
     }
 }

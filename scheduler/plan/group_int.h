@@ -63,6 +63,7 @@ struct grouping {
     int *group_of;     /* of each part; -1 */
     double *alone;     /* cycles of each part */
     const struct known_plan **known;
+    struct arena drafts; /* what the groups that are considered for one tensor need, and only they */
     struct scheduler_options quiet; /* plans that are only tried are not told about */
     struct turn *turn;
     int nturns, cap_turns;

@@ -41,16 +41,21 @@ static double turns_of(const struct work *w, const struct nest_group *g) {
 static void restart(struct grouping *g, struct draft *d) {
     const struct work *w = g->w;
     if (!d->nest)
-        d->nest = arena_array(w->arena, (size_t)(d->last - d->first + 1), sizeof *d->nest);
+        d->nest = arena_array(&g->drafts, (size_t)(d->last - d->first + 1), sizeof *d->nest);
     for (int m = 0; m <= d->last - d->first; m++)
         if (d->part[d->first + m].nest >= 0) d->nest[m] = w->nest[d->part[d->first + m].nest];
     d->as = *w;
     d->as.options = w->options ? &g->quiet : NULL;
 }
 
+/* What was passed is found again when it is planned. */
 static bool prefix_fits(struct grouping *g, struct draft *d, struct nest_group *x) {
     restart(g, d);
-    return group_fits(&d->as, d, x);
+    d->as.arena = &g->drafts;
+    bool fits = group_fits(&d->as, d, x);
+    x->passed = NULL;
+    x->npassed = x->cap_passed = 0;
+    return fits;
 }
 
 static int prefix_axis(const struct draft *d, int k) {
@@ -195,11 +200,21 @@ static void add_borders(struct work *w, struct nest_group *x) {
     }
 }
 
+static void leave_plans(struct nest_group *x) {
+    arena_free(&x->plans);
+    x->nest = NULL;
+}
+
 static void adopt(struct grouping *g, struct draft *d, struct nest_group *x) {
     struct work *w = g->w;
-    for (int q = d->first; q <= d->last; q++)
-        if (g->group_of[q] >= 0) w->group[g->group_of[q]].n = 0;
+    for (int q = d->first; q <= d->last; q++) {
+        if (g->group_of[q] < 0) continue;
+        w->group[g->group_of[q]].n = 0;
+        leave_plans(&w->group[g->group_of[q]]);
+    }
     members(g, d, x);
+    arena_init(&x->plans);
+    x->nest = arena_copy(&x->plans, x->nest, sizeof *x->nest * (size_t)x->n);
     x->first = d->first;
     for (int q = d->first; q <= d->last; q++)
         if (d->in[q - d->first]) g->group_of[q] = w->ngroups;
@@ -306,16 +321,18 @@ static bool tensor_decide(struct grouping *g, const struct tensor *t) {
     for (int q = t->first; q <= t->last; q++) together &= g->group_of[q] == g->group_of[t->first];
     if (together) return true;
     d.why = tensor_range(g, t, &first, &last);
+    arena_init(&g->drafts);
     if (!d.why && draft_make(g, &d, first, last, t->buffer) && is_group(g, &d))
         consider(g, &d);
     else
         explain(g, &d);
+    arena_free(&g->drafts);
     return !g->w->diags->errors;
 }
 
 /* The group is decided: its nests and homes are the work's. */
 static void take(struct work *w, int number) {
-    const struct nest_group *x = &w->group[number];
+    struct nest_group *x = &w->group[number];
     for (const struct homes *h = x->homes; h; h = h->rest) w->home[h->buffer] = h->home;
     for (int m = 0; m < x->n; m++) {
         int nest = x->member[m].nest;
@@ -324,6 +341,7 @@ static void take(struct work *w, int number) {
         w->nest[nest].group = number + 1;
         if (!m && x->nest[m].nwindows) windows_prefix(w, &w->nest[nest], x->prefix, x->nprefix);
     }
+    leave_plans(x);
 }
 
 bool groups_decide(struct work *w, const struct moves *moves) {
@@ -345,8 +363,10 @@ bool groups_decide(struct work *w, const struct moves *moves) {
     }
     struct tensor *t = arena_array(w->arena, (size_t)w->p->nbuffers + 1, sizeof *t);
     int n = tensors_find(&g, t);
-    for (int i = 0; i < n; i++)
-        if (!tensor_decide(&g, &t[i])) return false;
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) ok = tensor_decide(&g, &t[i]);
+    for (int i = 0; i < w->ngroups && !ok; i++) leave_plans(&w->group[i]);
+    if (!ok) return false;
     w->group_of = arena_array(w->arena, (size_t)w->p->nstmts + 1, sizeof *w->group_of);
     for (int i = 0; i < w->ngroups; i++) {
         if (w->group[i].n) take(w, i);

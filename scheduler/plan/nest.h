@@ -156,7 +156,8 @@ struct nest_group {
     int cache; /* in which what is passed lies, where no reader holds it; -1 */
     int around; /* the outermost cache that the members' unit has alone; -1 */
     double turns, cycles;
-    struct nest *nest;   /* of the parts, as planned in the group */
+    struct nest *nest;   /* of the parts, as planned in the group; until they are the work's own */
+    struct arena plans;  /* where these are */
     struct homes *homes; /* of what is passed */
 };
 

@@ -365,12 +365,50 @@ static void narrower_tiles_in_rings(void **state) {
     kept_tiles(7, 2, "8", WRONG);
 }
 
+/* Two statements write the parts of a buffer, of which one move brings elements of both. */
+static void halves(int first, const char *run, const char *read, const char *last, bool right) {
+    char text[2000];
+    snprintf(
+        text, sizeof text,
+        "schedule halves on \"cpu-avx2\" { program { kernel halves() {\n"
+        "in X: f32[24] in Y: f32[24, 3] out O: f32[24] temp T: f32[24] axes h: %d, i: %d, j: 24, "
+        "m: 3\n"
+        "T[h] = max(X[h], 0)\n T[i + %d] = 0\n T[i + %d] += Y[i, m]\n O[j] = max(T[j], 1) } }\n"
+        "place X: X in dram at 0 bytes 96 argument place Y: Y in dram at 96 bytes 288 argument\n"
+        "place O: O in dram at 384 bytes 96 argument place T: T in dram at 480 bytes 96 workspace\n"
+        "place t: T in ymm at 0 bytes 32 local place o: O in ymm at 32 bytes 32 local\n"
+        "run { %s loop c = 0 to 24 step 8 { issue load.f32(S = T + %s*4, D = t)\n"
+        "issue max.imm.f32(A = t, s = imm 1, C = o) do 3 axes (j: j) at (j = c)\n"
+        "issue store.f32(S = o, D = O + c*4) } %s } }",
+        first, 24 - first, first, first, run, read, last);
+    expect("cpu-avx2", text, right);
+}
+
+static void reads_of_two_statements(void **state) {
+    (void)state;
+    const char *first = "fallback core llvm do 0",
+               *other = "fallback core llvm do 1 fallback core llvm do 2",
+               *both = "fallback core llvm do 0 fallback core llvm do 1 fallback core llvm do 2";
+    halves(12, both, "c", "", RIGHT);
+    halves(8, both, "c", "", RIGHT);
+    halves(23, both, "c", "", RIGHT);
+    /* a part is not there, or comes too late; other elements */
+    halves(12, first, "c", "", WRONG);
+    halves(12, first, "c", other, WRONG);
+    halves(12, other, "c", first, WRONG);
+    halves(12, "fallback core llvm do 0 fallback core llvm do 1", "c", "fallback core llvm do 2",
+           WRONG);
+    halves(20, first, "c", other, WRONG);
+    halves(12, both, "min(c, 15)", "", WRONG);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_beside_rings),    cmocka_unit_test(windows_in_rings),
-        cmocka_unit_test(columns_in_place),       cmocka_unit_test(rows_of_one),
-        cmocka_unit_test(columns_of_one),         cmocka_unit_test(parts_of_registers),
-        cmocka_unit_test(rows_of_several_blocks), cmocka_unit_test(narrower_tiles_in_rings),
+        cmocka_unit_test(blocks_beside_rings),     cmocka_unit_test(windows_in_rings),
+        cmocka_unit_test(columns_in_place),        cmocka_unit_test(rows_of_one),
+        cmocka_unit_test(columns_of_one),          cmocka_unit_test(parts_of_registers),
+        cmocka_unit_test(rows_of_several_blocks),  cmocka_unit_test(narrower_tiles_in_rings),
+        cmocka_unit_test(reads_of_two_statements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,6 +114,17 @@ static void cut_to_buffer(struct sym *s, int buffer, const struct affine *index)
     }
 }
 
+/* To those that the region says something of, from the first on. */
+static bool cut_to_box(struct sym *s, const struct region *g, const struct affine *index) {
+    bool some = false;
+    for (int e = 0; e < g->nindices; e++) {
+        struct lin end = g->o[e];
+        if (!lin_add(&end, &g->n[e], 1)) return false;
+        some |= sym_clip_at(s, &index[e], &end);
+    }
+    return some;
+}
+
 /* What the move's source says of the elements, for its valid part; of a local one, if need be, for
  * a part of that. *padded: of all of it, and zero stands for what is outside the buffer. */
 static const struct region *move_from(struct work *w, struct affine *index, enum clips clips,
@@ -154,8 +165,10 @@ static const struct region *move_from(struct work *w, struct affine *index, enum
             return g;
         *padded = false;
         if (clips) cut_to_buffer(s, g->buffer, index);
-        if (need_box(s, index, g->buffer, false, &need) && home_read(s, place, &need, &want))
-            return g;
+        do {
+            if (need_box(s, index, g->buffer, false, &need) && home_read(s, place, &need, &want))
+                return g;
+        } while (clips && cut_to_box(s, g, index));
         memcpy(s->n, n, sizeof n);
     }
     sym_fail(s, "place '%s' is not known to hold what '%s' moves", s->v->s->place[place].name,

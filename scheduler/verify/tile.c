@@ -215,6 +215,30 @@ static const struct region *holds(struct work *w, int operand, int access, const
     return home_read(s, place, &inside, want);
 }
 
+static bool read_fits(struct work *w, int r, int target);
+
+/* What several statements have written, first the elements of the one, then those of the others. */
+static bool reads_fit_apart(struct work *w, int r, int target, const struct affine *index,
+                            const struct image *x) {
+    struct sym *s = w->s;
+    int nindices = s->v->p->buffer[w->stmt->read[target].buffer].ndims;
+    for (int k = 0; k < 2 * nindices; k++) {
+        const struct lin *edge = k % 2 ? &x->end[k / 2] : &x->from[k / 2];
+        int64_t n[SYM_DIMS], part;
+        int d = 0;
+        memcpy(n, s->n, sizeof n);
+        if (!sym_clip_at(s, &index[k / 2], edge)) continue;
+        while (s->n[d] == n[d]) d++;
+        part = s->n[d];
+        bool good = sym_spend(s, 1) && read_fits(w, r, target);
+        move_to(w, r + 1, d, part, n[d] - part);
+        good = good && read_fits(w, r, target);
+        move_to(w, r + 1, d, -part, n[d]);
+        return good;
+    }
+    return false;
+}
+
 static bool read_fits(struct work *w, int r, int target) {
     struct sym *s = w->s;
     const struct access *a = target == SELF ? &w->stmt->dst : &w->stmt->read[target];
@@ -223,9 +247,10 @@ static bool read_fits(struct work *w, int r, int target) {
     struct region need = {0};
     struct wanted_version want;
     if (!index_forms(s, a, w->point, index) ||
-        !need_box(s, index, a->buffer, target != SELF && a->has_fill, &need) ||
-        !version_wanted(s, w->n->stmt, &need, &want))
+        !need_box(s, index, a->buffer, target != SELF && a->has_fill, &need))
         return false;
+    if (!version_wanted(s, w->n->stmt, &need, &want))
+        return want.spans && target != SELF && reads_fit_apart(w, r, target, index, want.spans);
     return holds(w, operand, r + 1, a, &want);
 }
 

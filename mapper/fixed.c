@@ -233,53 +233,36 @@ static bool stored_by_move(const struct cover *c, const struct machine *m) {
     return false;
 }
 
-/* Does the device make the result? Multipliers for the host's integers spare it nothing. */
-static bool on_device(const struct cover *c, const struct machine *m, const char *result) {
-    for (int i = 0; i < c->nitems; i++) {
-        int map = c->item[i].mapping;
-        int buffer = c->program->stmt[c->item[i].stmt].dst.buffer;
-        if (!strcmp(c->program->buffer[buffer].name, result) &&
-            (map < 0 || machine_queue_is_host(m, m->instr[c->mapping[map].instr].queue)))
-            return false;
-    }
-    return true;
-}
-
-struct requantised {
-    int known; /* the program's buffers: what is more is new */
-    int sums, result;
-    bool larger;
-};
-
-/* Of the requantiser as it is, or with integers. */
-static double price(const struct program *p, const struct requantised *of, bool integers,
+static double price(const struct program *p, int known, int sums, int result, bool larger,
                     const struct pricing *x) {
-    struct program *part = part_of(p, of->known, of->sums, of->result);
+    struct program *part = part_of(p, known, sums, result);
     struct diags quiet;
     diags_init(&quiet);
     decider_again(x->decider, 0);
     struct cover *c =
         mapper_cover_allowing(part, x->m, x->floats, NULL, x->needles, x->decider, &quiet);
-    bool usable = c && (!integers || (on_device(c, x->m, p->buffer[of->result].name) &&
-                                      !(of->larger && stored_by_move(c, x->m))));
-    double cost = usable ? c->cost : INFINITY;
+    double cost = !c || (larger && stored_by_move(c, x->m)) ? INFINITY : c->cost;
     cover_free(c);
     diags_free(&quiet);
     program_free(part);
     return cost;
 }
 
-/* The cheaper of both forms where it costs less than the statement as it is; else NULL. */
+/* Prices add up what queues do side by side: stores of sums beside products. Where products take
+ * nearly all of the time, integers that are a little cheaper in the sum are not. */
+static const double CLEARLY_LESS = 0.7;
+
+/* The cheaper of both forms where it costs clearly less than the statement as it is; else NULL. */
 static struct program *cheaper(const struct program *p, const struct requantiser *x,
                                const struct fixed_point *f, const struct pricing *by) {
     const struct stmt *s = &p->stmt[x->stmt];
-    struct requantised of = {p->nbuffers, s->read[x->read].buffer, s->dst.buffer,
-                             in_larger(p, s, &s->read[x->read])};
-    double least = price(p, &of, false, by);
+    int known = p->nbuffers, sums = s->read[x->read].buffer, result = s->dst.buffer;
+    bool larger = in_larger(p, s, &s->read[x->read]);
+    double least = CLEARLY_LESS * price(p, known, sums, result, false, by);
     struct program *best = NULL;
     for (int apart = 0; apart < 2; apart++) {
         struct program *q = fixed_point_write(p, x, f, apart);
-        double cost = q ? price(q, &of, true, by) : INFINITY;
+        double cost = q ? price(q, known, sums, result, larger, by) : INFINITY;
         bool less = cost < least;
         program_free(less ? best : q);
         if (less) best = q, least = cost;

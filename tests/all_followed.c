@@ -186,10 +186,50 @@ static void what_is_not_known_is_moved(void **state) {
     half_moved("32", "16", WRONG);
 }
 
+/* One loop brings the columns of eight rows, and then those of the last two, in vectors of eight.
+ */
+static void last_rows(int loads, const char *from, bool right) {
+    char text[2000];
+    snprintf(
+        text, sizeof text,
+        "schedule rows on \"cpu-avx2\" { program { kernel rows() {\n"
+        "in X: f32[10, 4] out O: f32[4, 10] temp T: f32[10, 4] axes a: 10, b: 4\n"
+        "T[a, b] = max(X[a, b], 0)\n O[b, a] = max(T[a, b], 1) } }\n"
+        "place X: X in dram at 0 bytes 160 argument place O: O in dram at 192 bytes 160 argument\n"
+        "place T: T in dram at 384 bytes 256 workspace layout \"i0,i1 -> i0/8, i1, i0%%8\" extent "
+        "[16, 4]\n"
+        "place L: T in l2 at 0 bytes 256 local place x: T in ymm at 288 bytes 32 local\n"
+        "place t: T in ymm at 0 bytes 256 local place o: O in ymm at 256 bytes 32 local\n"
+        "run { fallback core llvm do 0\n"
+        "loop l = 0 to 4 { issue load.f32(S = T + l*32, D = x) issue store.f32(S = x, D = L + "
+        "l*32) }\n"
+        "loop l = 4 to 8 { issue load.f32(S = T + l*32, D = x) issue store.f32(S = x, D = L + "
+        "l*32) }\n"
+        "loop m = 0 to %d unrolled { issue load.f32(S = L + %s*32, D "
+        "= t + "
+        "m*32) }\n"
+        "loop c = 0 to 4 unrolled { issue max.imm.f32(A = t + c*32, s = imm 1, C = o) do 1 axes "
+        "(j: a) at "
+        "(a = 0, b = c)\n"
+        "issue store.f32(S = o, D = O + c*40)\n"
+        "issue max.imm.f32(A = t + c*32 + 128, s = imm 1, C = o) do 1 axes (j: a) at (a = 8, b = "
+        "c)\n"
+        "issue store.f32.masked(J = 2, S = o, D = O + c*40 + 32) } } }",
+        loads, from);
+    expect("cpu-avx2", text, right);
+}
+
+static void rows_in_several_patterns(void **state) {
+    (void)state;
+    last_rows(8, "m", RIGHT);
+    last_rows(7, "m", WRONG);
+    last_rows(8, "min(m, 6)", WRONG);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(padding_in_pieces), cmocka_unit_test(tiles_that_end_inside),
-        cmocka_unit_test(caches_that_grow), cmocka_unit_test(sums_of_odd_lengths),
-        cmocka_unit_test(what_is_not_known_is_moved)};
+        cmocka_unit_test(rows_in_several_patterns), cmocka_unit_test(padding_in_pieces),
+        cmocka_unit_test(tiles_that_end_inside),    cmocka_unit_test(caches_that_grow),
+        cmocka_unit_test(sums_of_odd_lengths),      cmocka_unit_test(what_is_not_known_is_moved)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

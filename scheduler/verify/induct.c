@@ -128,11 +128,11 @@ static void tie(struct sym *s, int counter, struct lin over) {
 }
 
 /* The first iterations may be too few for the pattern of all that they leave. Where more of them
- * have not helped, later visits do not wait for them. */
-static bool may_lose(struct sym *s, struct trips *t, int64_t from) {
-    enum { PATIENCE = 4 };
+ * have not helped, later visits do not wait for them. Few that are left are walked. */
+static bool may_lose(struct sym *s, struct trips *t, int64_t from, int64_t last) {
+    enum { PATIENCE = 4, FEW = 8 };
     struct history *h = &s->history[t->loop->var];
-    bool late = t->hasty || from >= t->begin + PATIENCE;
+    bool late = t->hasty || (from >= t->begin + PATIENCE && last - from >= FEW);
     t->lost = !late && !h->loses;
     h->loses |= late;
     return !t->lost || sym_fail(s, "a pattern that loses what iterations leave");
@@ -171,7 +171,7 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
         for (int k = 0; k < tries && step == WEAKER; k++)
             step = general_step(s, t, &inv, slot, setting, p.counter);
     }
-    if (step == LOSES) step = may_lose(s, t, from) ? HOLDS : FAILS;
+    if (step == LOSES) step = may_lose(s, t, from, last) ? HOLDS : FAILS;
     if (s->parallel && l->kind == LOOP_PARALLEL) {
         if (step == HOLDS && !parallel_general_ends(s, p.counter, touched)) step = FAILS;
         if (step != HOLDS) s->parallel->n = touched;

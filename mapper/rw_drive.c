@@ -236,12 +236,11 @@ static bool asks_residual(const struct failure *f) {
 }
 
 /* What maps already asks only for what fills the instruction better. */
-static void keep_wasteful(struct search *s, const struct program *p, bool residual) {
+static void keep_wasteful(struct search *s, const struct program *p) {
     int kept = 0;
     bool half = least_waste(s, p, 0) >= half_empty;
     for (int i = 0; i < s->nfailures; i++)
-        if ((half && s->failure[i].kind == FAILURE_EXTRA_COLUMN) ||
-            (residual && asks_residual(&s->failure[i])))
+        if ((half && s->failure[i].kind == FAILURE_EXTRA_COLUMN) || asks_residual(&s->failure[i]))
             s->failure[kept++] = s->failure[i];
     s->nfailures = kept;
 }
@@ -463,13 +462,11 @@ void drive_stmt(struct driver *d, const struct program *p, int stmt) {
     for (int i = 0; i < v.n; i++) {
         bool goal;
         struct search s = look(&v, &v.at[i], &goal);
-        if (goal && i > 0) {
+        if (goal && d->unmapped_only) keep_wasteful(&s, v.at[i].program);
+        if (goal && i > 0)
             keep(&v, &v.at[i], &s);
-            keep_wasteful(&s, v.at[i].program, false);
-        } else if (goal && d->unmapped_only) {
-            keep_wasteful(&s, v.at[i].program, true);
-        }
-        if (v.at[i].depth < MAX_DERIVATION && (!goal || i == 0 || s.nfailures)) expand(&v, i, &s);
+        else if (v.at[i].depth < MAX_DERIVATION)
+            expand(&v, i, &s);
     }
     for (int i = 0; i < v.n; i++)
         if (!v.at[i].kept) program_free(v.at[i].program);

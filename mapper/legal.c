@@ -349,13 +349,36 @@ static bool made_on_the_way(const struct program *p, const struct access *a) {
     return p->buffer[a->buffer].role == ROLE_TEMP && !buffer_steady(p, a->buffer);
 }
 
+/* Axes of windows (q + s) that the instruction walks itself, in the same proportion: it finds them
+ * in the rows as they are. */
+static uint64_t own_windows(const struct needle *n, const struct program *p,
+                            const struct mapping *m, const struct access *na,
+                            const struct access *a) {
+    uint64_t own = 0;
+    for (int d = 0; d < n->program->buffer[na->buffer].ndims; d++)
+        for (int x = 0; x < n->naxes; x++)
+            for (int y = 0; y < x; y++) {
+                int64_t nx = access_coef(n->program, na, d, x),
+                        ny = access_coef(n->program, na, d, y);
+                if (!nx || !ny || m->group[x].n != 1 || m->group[y].n != 1) continue;
+                int px = m->group[x].axis[0], py = m->group[y].axis[0];
+                for (int e = 0; e < p->buffer[a->buffer].ndims; e++) {
+                    int64_t cx = access_coef(p, a, e, px), cy = access_coef(p, a, e, py);
+                    if (cx && cy && cx * ny == cy * nx)
+                        own |= UINT64_C(1) << px | UINT64_C(1) << py;
+                }
+            }
+    return own;
+}
+
 /* Tiles of a device's operand begin anywhere along its rows only: a window (q + s) along another
- * dimension is copied, a tile for each step. */
+ * dimension is copied, a tile for each step, but for the instruction's own. */
 static bool window_in_tiles(const struct needles *all, const struct needle *n,
                             const struct program *p, const struct mapping *m, int o) {
     const struct stmt *s = &p->stmt[m->stmt];
     const struct access *a = mapped_access(s, &m->operand[o]), *na = n->access[o];
     bool rows = !made_on_the_way(p, a) || rows_are_words(all, n, o);
+    uint64_t own = own_windows(n, p, m, na, a);
     for (int x = 0; x < n->naxes; x++) {
         bool inner = false;
         for (int d = rows ? 1 : 0; d < n->program->buffer[na->buffer].ndims; d++)
@@ -364,6 +387,7 @@ static bool window_in_tiles(const struct needles *all, const struct needle *n,
             for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
                 for (int b = 0; access_coef(p, a, d, m->group[x].axis[k]) && b < p->naxes; b++)
                     if (b != m->group[x].axis[k] && (s->axes >> b & 1) && p->axis[b].extent > 1 &&
+                        !(own >> b & own >> m->group[x].axis[k] & 1) &&
                         access_coef(p, a, d, b) % n->axis[x].hi)
                         return true;
     }
@@ -450,7 +474,7 @@ static bool operand_copied(const struct needles *all, const struct needle *n,
                  p->buffer[a->buffer].role != ROLE_TEMP && stride != 1 && stride != 0)
             return true;
     }
-    return dimension_shared(p, a, mapped, stepped);
+    return dimension_shared(p, a, mapped & ~own_windows(n, p, m, na, a), stepped);
 }
 
 /* A later statement goes on with the result, and pays for its order. */
@@ -544,7 +568,7 @@ static void copies_price(const struct needles *all, const struct needle *n, cons
         if (!a || (o == n->dst && stmt_continued(p, m->stmt))) continue;
         bool windows = device && window_in_tiles(all, n, p, m, o);
         if (!windows && !operand_copied(all, n, p, m, o)) continue;
-        windows |= dimension_shared(p, a, mapped, 0);
+        windows |= dimension_shared(p, a, mapped & ~own_windows(n, p, m, n->access[o], a), 0);
         double once = !buffer_steady(p, a->buffer) ? 1
                       : s->scope                   ? PREPARED_FOR_STEPS
                                                    : PREPARED,

@@ -172,7 +172,7 @@ struct cover {
 /* What a scheduler found no way to do: an instruction for the sums of a buffer, mapped so; refused a second time, however mapped. */
 struct refusal {
     int instr;
-    const char *buffer, *way, *why;    /* way NULL: however mapped */
+    const char *buffer, *operands, *way, *why; /* way NULL: however mapped, where its operands read the same */
     int line, col;
 };
 struct refusals { struct arena arena; struct refusal *at; int n, cap; };

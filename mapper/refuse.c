@@ -3,9 +3,22 @@
 #include <string.h>
 
 enum {
-    MAX_OF_BUFFER = 8,
-    MAX_WAYS = 4 /* of one instruction, before it is refused however mapped */
+    MAX_OF_BUFFER = 24,
+    MAX_WAYS =
+        4 /* of one instruction whose operands read the same, before all of them are refused */
 };
+
+/* What each operand reads: the others of an instruction, such as weights for pixels, may be had
+ * where these are not. */
+static const char *operands_of(struct arena *a, const struct machine *m,
+                               const struct mapping *map) {
+    struct text t = {0};
+    for (int o = 0; o < m->instr[map->instr].noperands; o++)
+        text_printf(&t, " %d:%d", (int)map->operand[o].role, map->operand[o].read);
+    const char *operands = arena_strdup(a, t.at ? t.at : "");
+    text_free(&t);
+    return operands;
+}
 
 /* Axes by name and operands by what they read: the same for a statement in every cover. */
 static const char *way_of(struct arena *a, const struct program *p, const struct machine *m,
@@ -17,8 +30,7 @@ static const char *way_of(struct arena *a, const struct program *p, const struct
             text_printf(&t, " %s", p->axis[map->group[x].axis[k]].name);
         text_printf(&t, ")");
     }
-    for (int o = 0; o < m->instr[map->instr].noperands; o++)
-        text_printf(&t, " %d:%d", (int)map->operand[o].role, map->operand[o].read);
+    text_printf(&t, "%s", operands_of(a, m, map));
     const char *way = arena_strdup(a, t.at);
     text_free(&t);
     return way;
@@ -28,13 +40,21 @@ static const char *result_of(const struct program *p, const struct mapping *map)
     return p->buffer[p->stmt[map->stmt].dst.buffer].name;
 }
 
+/* Of the same instruction on the same result, with operands that read the same. */
+static bool is_like(const struct refusal *x, const struct mapping *map, const char *buffer,
+                    const char *operands) {
+    return x->instr == map->instr && strcmp(x->buffer, buffer) == 0 &&
+           strcmp(x->operands, operands) == 0;
+}
+
 bool refusals_have(const struct refusals *r, const struct program *p, const struct machine *m,
                    const struct mapping *map) {
     struct arena scratch;
     bool found = false;
     arena_init(&scratch);
+    const char *buffer = result_of(p, map), *operands = operands_of(&scratch, m, map);
     for (int i = 0; i < r->n && !found; i++)
-        found = r->at[i].instr == map->instr && strcmp(r->at[i].buffer, result_of(p, map)) == 0 &&
+        found = is_like(&r->at[i], map, buffer, operands) &&
                 (!r->at[i].way || strcmp(r->at[i].way, way_of(&scratch, p, m, map)) == 0);
     arena_free(&scratch);
     return found;
@@ -42,22 +62,20 @@ bool refusals_have(const struct refusals *r, const struct program *p, const stru
 
 bool refusals_add(struct refusals *r, const struct program *p, const struct machine *m,
                   const struct mapping *map, const char *why, int line, int col) {
-    int before = 0;
-    for (int i = 0; i < r->n; i++) before += strcmp(r->at[i].buffer, result_of(p, map)) == 0;
-    bool again = refusals_have(r, p, m, map); /* its axes had other names when it was chosen */
-    for (int i = 0; i < r->n && again; i++)
-        if (r->at[i].instr == map->instr && !r->at[i].way &&
-            strcmp(r->at[i].buffer, result_of(p, map)) == 0)
-            return false;
-    if (before == MAX_OF_BUFFER) return false;
     const char *buffer = arena_strdup(&r->arena, result_of(p, map)),
-               *way = way_of(&r->arena, p, m, map);
-    int ways = 0; /* of this instruction */
-    for (int i = 0; i < r->n; i++)
-        ways += r->at[i].instr == map->instr && strcmp(r->at[i].buffer, buffer) == 0;
+               *operands = operands_of(&r->arena, m, map), *way = way_of(&r->arena, p, m, map);
+    bool again = refusals_have(r, p, m, map); /* its axes had other names when it was chosen */
+    int before = 0, ways = 0;                 /* of the buffer, and of those like this one */
+    for (int i = 0; i < r->n; i++) {
+        bool like = is_like(&r->at[i], map, buffer, operands);
+        if (again && like && !r->at[i].way) return false;
+        before += strcmp(r->at[i].buffer, buffer) == 0;
+        ways += like;
+    }
+    if (before == MAX_OF_BUFFER) return false;
     if (again || ways == MAX_WAYS) way = NULL;
     GROW(&r->arena, r->at, r->n, r->cap);
-    r->at[r->n++] =
-        (struct refusal){map->instr, buffer, way, arena_strdup(&r->arena, why), line, col};
+    r->at[r->n++] = (struct refusal){
+        map->instr, buffer, operands, way, arena_strdup(&r->arena, why), line, col};
     return true;
 }

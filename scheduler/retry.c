@@ -41,7 +41,7 @@ static void cover_key(const struct cover *c, const struct machine *m, const stru
     cover_print(c, m, key);
     for (int i = 0; i < r->n; i++)
         text_printf(key, "%d %s %s\n", r->at[i].instr, r->at[i].buffer,
-                    r->at[i].way ? r->at[i].way : "");
+                    r->at[i].way ? r->at[i].way : r->at[i].operands);
 }
 
 static const struct known_cover *covers_find(const struct known_covers *k, const char *key) {
@@ -57,6 +57,7 @@ static void covers_add(struct known_covers *k, const char *key, const struct ref
     for (int i = 0; i < n; i++) {
         added[i] = r->at[before + i];
         added[i].buffer = arena_strdup(&k->arena, added[i].buffer);
+        added[i].operands = arena_strdup(&k->arena, added[i].operands);
         added[i].why = arena_strdup(&k->arena, added[i].why);
         if (added[i].way) added[i].way = arena_strdup(&k->arena, added[i].way);
     }

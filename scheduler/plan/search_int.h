@@ -10,11 +10,14 @@
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 
-enum { MAX_SEARCH = 10, MAX_VALUES = 400, MAX_SHAPE = 14, MAX_POOL = 48, FINALISTS = 12 };
+/* A shape begins with the MAX_CUT axes that have most values, once each; others stay whole above
+ * the needle. */
+enum { MAX_CUT = 16, MAX_SHAPE = 20, MAX_SEARCH = MAX_LOOPS - MAX_PREFIX - MAX_SHAPE };
+enum { MAX_VALUES = 400, MAX_POOL = 48, FINALISTS = 12 };
 
 struct axis_space {
-    int axis, x;                     /* x: needle axis; -1 */
-    int64_t unit, value[MAX_VALUES]; /* balanced extents, ascending: multiples of unit */
+    int axis, x;          /* x: needle axis; -1 */
+    int64_t unit, *value; /* balanced extents, ascending: multiples of unit */
     int n;
     bool reduction;
 };
@@ -27,10 +30,10 @@ struct point {
     struct shape shape;
     int at[MAX_SHAPE]; /* index into value: the innermost cut's extent; of outer cuts of the same
                           axis value / unit is how many of the next inner one */
-    double cost, simulated; /* simulated: cycles; 0: not simulated */
+    double cost, simulated;        /* simulated: cycles; 0: not simulated */
     double predicted, rest, bytes; /* of finalists: the same ones are alike; rest: of the cost */
-    bool polished, refined; /* refined: priced with all residencies */
-    const struct plan *plan; /* of a refined one; NULL */
+    bool polished, refined;        /* refined: priced with all residencies */
+    const struct plan *plan;       /* of a refined one; NULL */
 };
 struct search {
     struct work *w;
@@ -41,12 +44,13 @@ struct search {
     struct tiling tiling;
     struct known_search *known; /* where it is remembered */
     struct search *next;        /* of those that are not used any more */
-    bool walked;                /* the clock has chosen the plan that is asked about, with its copies */
+    bool walked; /* the clock has chosen the plan that is asked about, with its copies */
     /* What is remembered, from here on. */
     struct memo *memo;
     struct axis_space ax[MAX_SEARCH]; /* most values first */
     int n;
-    double least_time, least_rest, least_bulk; /* of any plan priced; their costs are of these parts */
+    double least_time, least_rest,
+        least_bulk; /* of any plan priced; their costs are of these parts */
     double least_alone;
     struct point pool[MAX_POOL]; /* the best of each shape */
     int npool;
@@ -63,8 +67,8 @@ bool space_axes(struct search *);
 void space_keep_whole(struct search *, int64_t most); /* reductions of at most so many stay whole */
 void space_build(const struct search *, const struct point *, struct plan *);
 
-/* search_legal.c: false: the price would refuse the plan for its holds. For one list of loops, which is
- * tabulated; bit d of `known`: bytes of a slot at depth d. */
+/* search_legal.c: false: the price would refuse the plan for its holds. For one list of loops,
+ * which is tabulated; bit d of `known`: bytes of a slot at depth d. */
 struct legal {
     struct search *s;
     uint64_t walks[MAX_OPERANDS], leaves[MAX_OPERANDS]; /* loops: as of axes in `asked` */
@@ -80,7 +84,8 @@ bool legal_perhaps(struct legal *, const struct plan *);
  * infinite when there is none. */
 double residency_best(struct search *, struct plan *, bool wide);
 void residency_ask(struct search *, struct plan *);
-double beside(const struct search *, double cost, double own); /* of a candidate, where the plan that was found costs `own` */
+double beside(const struct search *, double cost,
+              double own); /* of a candidate, where the plan that was found costs `own` */
 void hold_text(struct text *, const char *name, const struct hold *);
 /* search_path.c */
 void path_ask(struct search *, struct plan *);
@@ -90,15 +95,17 @@ void keeps_ask(struct search *, struct plan *);
 /* search_local.c */
 double point_cost(struct search *, const struct point *);
 double point_cost_again(struct search *, const struct point *); /* nothing remembered */
-void finals_refine(struct search *); /* with all residencies */
+void finals_refine(struct search *);                            /* with all residencies */
 void point_plan(struct search *, const struct point *, struct plan *);
 void pool_fill(struct search *); /* the best points of many shapes, by search.budget */
 void pool_add(struct search *, const struct point *);
 const struct point *pool_best(const struct search *);
-int axis_nearest(const struct axis_space *, int64_t value); /* the last index whose value is not more */
+int axis_nearest(const struct axis_space *,
+                 int64_t value);                    /* the last index whose value is not more */
 bool point_move_loop(struct point *, int i, int k); /* false: over a cut of its own axis */
 
-/* search_near.c: points one step away whose price is below the limit, cheapest first; they differ */
+/* search_near.c: points one step away whose price is below the limit, cheapest first; they differ
+ */
 int point_neighbours(struct search *, const struct point *, double limit, struct point *out,
                      int most);
 

@@ -427,8 +427,8 @@ static bool deepen(struct search *s, struct point *q) {
 }
 
 static int orders_make(const struct search *s, struct shape *out) {
-    int perm[MAX_SEARCH], n = 0, cut = 0, ordered;
-    while (cut < s->n && s->ax[cut].n > 1) cut++;
+    int perm[ORDERED], n = 0, cut = 0, ordered;
+    while (cut < s->n && cut < MAX_CUT && s->ax[cut].n > 1) cut++;
     ordered = cut < ORDERED ? cut : ORDERED;
     for (int i = 0; i < ordered; i++) perm[i] = i;
     for (bool more = true; more;) {

@@ -4,6 +4,7 @@
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/search_int.h"
+#include "scheduler/plan/search_known.h"
 #include "scheduler/plan/task.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,15 +15,16 @@ static int descending(const void *a, const void *b) {
     return x->axis - y->axis;
 }
 
-static void fill_values(struct axis_space *s, int64_t extent) {
-    int64_t blocks = (extent + s->unit - 1) / s->unit, last = 0;
+static void fill_values(struct arena *arena, struct axis_space *s, int64_t extent) {
+    int64_t blocks = (extent + s->unit - 1) / s->unit, last = 0, value[MAX_VALUES];
     for (int64_t n = blocks; n >= 1 && s->n < MAX_VALUES;) {
         int64_t size = (blocks + n - 1) / n;
-        if (size != last) s->value[s->n++] = size * s->unit;
+        if (size != last) value[s->n++] = size * s->unit;
         last = size;
         n = (blocks - 1) / size; /* the most tiles that are larger than these */
     }
-    s->value[s->n - 1] = blocks * s->unit;
+    value[s->n - 1] = blocks * s->unit;
+    s->value = arena_copy(arena, value, sizeof *value * (size_t)s->n);
 }
 
 /* What the loops that a group shares leave of an axis. */
@@ -67,7 +69,7 @@ bool space_axes(struct search *s) {
         if (axis_rest(s, a) <= v->unit) continue;
         int64_t block = block_of(s, t, a);
         if (block % v->unit == 0) v->unit = block;
-        fill_values(v, axis_rest(s, a));
+        fill_values(known_arena(s->w->searches), v, axis_rest(s, a));
         s->n++;
     }
     qsort(s->ax, (size_t)s->n, sizeof s->ax[0], descending);

@@ -135,9 +135,10 @@ static double compute(enum opcode op, double a, double b, double c) {
     return op_eval(op, TYPE_F64, TYPE_F64, arg).f;
 }
 
-/* x times k, k exact. */
+/* x times k, k exact. What may be infinite is not zero behind a product with zero. */
 static struct bounded scaled(struct bounded out, const struct bounded *x, double k) {
     bool turn = k < 0;
+    if (k == 0 && isinf(larger(x))) return undecided(out);
     out.below = k == 0 ? 0 : fabs(k) * (turn ? x->above : x->below);
     out.above = k == 0 ? 0 : fabs(k) * (turn ? x->below : x->above);
     return out;

@@ -331,6 +331,9 @@ static void infinities_are_values(void **state) {
     big[1].below = big[1].above = 20; /* on both sides of the largest */
     r = bounded_store(TYPE_F16, bounded_eval(OP_ADD, TYPE_F16, TYPE_F16, big, false));
     assert_true(isinf(r.above) && r.loose);
+    struct bounded times[2] = {r, {.v.f = 0}}; /* zero, or not a number */
+    r = bounded_eval(OP_MUL, TYPE_F16, TYPE_F16, times, false);
+    assert_true(isinf(r.above) && r.loose);
     r = bounded_eval(OP_DIV, TYPE_F32, TYPE_F32, zero, false);
     assert_true(isnan(r.v.f) && bounded_is_exact(&r));
     zero[0].above = 1e-3;

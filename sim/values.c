@@ -41,11 +41,10 @@ static bool copy_elements(struct engine *e, const struct operand_at *o, const st
     if (!image) return false;
     uint8_t *memory = image->byte + o->address;
     size_t size = o->size;
-    if (!r->offset) {
-        if (out)
-            memcpy(memory, r->data, (size_t)r->elements * size);
-        else
-            memcpy(r->data, memory, (size_t)r->elements * size);
+    if (!r->offset) { /* behind the last that is touched the memory may end */
+        size_t n = r->hi < r->lo ? 0 : (size_t)(r->hi - r->lo + 1) * size;
+        uint8_t *at = memory + r->lo * (int64_t)size, *mine = r->data + r->lo * (int64_t)size;
+        memcpy(out ? at : mine, out ? mine : at, n);
         return true;
     }
     for (int64_t k = 0; k < r->elements; k++) {

@@ -480,8 +480,9 @@ static bool check_schedule(isamap *im, const char *path) {
             report_proof(&im->report, &j);
             report_close(&im->report);
             if (j.chain_steps.n) text_printf(&im->report.text, "%s", j.chain_steps.at);
-            text_printf(&im->report.text, "%s: schedule of '%s', %" PRId64 " nodes: ok\n", path,
-                        j.schedule->program->name, schedule_nodes(j.schedule));
+            text_printf(&im->report.text, "%s: schedule of '%s', %" PRId64 " nodes: %s\n", path,
+                        j.schedule->program->name, schedule_nodes(j.schedule),
+                        j.proof == PROOF_PROVED ? "ok" : "no fault was found, not all is proved");
         }
     }
     job_free(&j);

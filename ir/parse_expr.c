@@ -116,6 +116,10 @@ static struct expr *parse_access(struct parser *p, const char *name, size_t at) 
         }
         e->fill = negative ? parse_negative(p, sign) : parse_number(p);
         if (!e->fill) return NULL;
+        if (parse_at(p, ",")) {
+            parse_unexpected(p, "']': one 'else' stands behind all indices");
+            return NULL;
+        }
     }
     return parse_expect(p, "]") ? e : NULL;
 }

@@ -22,8 +22,10 @@ fi
 if "$isamap" compile examples/f32/gmv.isam -m machines/cpu-avx2.xml --no-cache -o "$out/gmv.ll" > /dev/null 2>&1; then
   library=$(LD_DEBUG=files "$isamap" compile examples/f32/gmv.isam -m machines/cpu-avx2.xml --no-cache -o "$out/gmv.ll" 2>&1 | sed -n 's#.*calling init: .*/\(libLLVM[^ ]*\)$#\1#p')
   cc -shared -fPIC -x c /dev/null -o "$out/$library"
-  said=$(LD_LIBRARY_PATH=$out "$isamap" run examples/f32/gmv.isam -m machines/cpu-avx2.xml --no-cache --json 2>&1)
-  case $?$said in 1*'"error"'*"LLVM cannot be loaded: "*"undefined symbol: LLVM"*) passed=$((passed + 1)) ;; *) echo "without LLVM: $said" && failed=$((failed + 1)) ;; esac
+  for cache in 0 1M; do
+    said=$(ISAMAP_CACHE=$out/cache ISAMAP_CACHE_SIZE=$cache LD_LIBRARY_PATH=$out "$isamap" run examples/f32/gmv.isam -m machines/cpu-avx2.xml --json 2>&1)
+    case $?$said in 1*'"error"'*"LLVM cannot be loaded: "*"undefined symbol: LLVM"*) passed=$((passed + 1)) ;; *) echo "without LLVM: $said" && failed=$((failed + 1)) ;; esac
+  done
   LD_LIBRARY_PATH=$out expect 0 "a schedule without LLVM" compile examples/f32/gmv.isam -m machines/cpu-avx2.xml --no-cache -o "$out/gmv.sched"
 fi
 echo "$passed passed, $failed failed"

@@ -112,13 +112,14 @@ static bool create_target(struct cpu *c) {
     return c->target;
 }
 
-static bool llvm_ready(struct cpu *c) {
-    if (llvm_missing()) cpu_error(c, "LLVM cannot be loaded: %s", llvm_missing());
+static bool llvm_ready(const struct schedule *s, struct diags *diags) {
+    if (llvm_missing())
+        diag_line(diags, s->machine->file, 0, 0, "LLVM cannot be loaded: %s", llvm_missing());
     return !llvm_missing();
 }
 
 bool cpu_target_open(struct cpu *c) {
-    if (!llvm_ready(c)) return false;
+    if (!llvm_ready(c->schedule, c->diags)) return false;
     c->context = LLVMContextCreate();
     c->module = LLVMModuleCreateWithNameInContext(c->schedule->program->name, c->context);
     c->i1 = LLVMInt1TypeInContext(c->context);
@@ -480,9 +481,7 @@ static struct executable *load_kept(const struct schedule *s, const struct backe
     struct cpu *c = cpu_new(s, options, diags);
     c->parallel = value.at[0] == 'p';
     struct executable *e =
-        llvm_ready(c)
-            ? start(c, LLVMCreateMemoryBufferWithMemoryRangeCopy(value.at + 1, value.n - 1, "code"))
-            : NULL;
+        start(c, LLVMCreateMemoryBufferWithMemoryRangeCopy(value.at + 1, value.n - 1, "code"));
     text_free(&value);
     cpu_close(c);
     free(c);
@@ -491,7 +490,7 @@ static struct executable *load_kept(const struct schedule *s, const struct backe
 
 static struct executable *cpu_load(const struct schedule *s, const struct backend_options *options,
                                    struct diags *diags) {
-    if (!features_ready(s, diags)) return NULL;
+    if (!features_ready(s, diags) || !llvm_ready(s, diags)) return NULL;
     if (options && options->target && !level_present(options->target))
         return refuse_level(options->target, diags), NULL;
     if (!(options && options->target) && !base_present()) {

@@ -414,7 +414,7 @@ static struct fork *root_of(const struct needles *needles, const struct program 
     program_print(p, &key);
     for (int i = 0; refused && i < refused->n; i++)
         text_printf(&key, "%d %s %s\n", refused->at[i].instr, refused->at[i].buffer,
-                    refused->at[i].way ? refused->at[i].way : "");
+                    refused->at[i].way ? refused->at[i].way : refused->at[i].operands);
     struct fork *root = fork_root(needles, key.at);
     text_free(&key);
     return root;

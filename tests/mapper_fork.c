@@ -119,6 +119,25 @@ static bool uses(const struct program *p, const struct machine *m, struct needle
     return found;
 }
 
+/* A mapping of the instruction in a cover is refused: the second time however mapped, where its
+ * operands read the same. */
+static void refuse(const struct program *p, const struct machine *m, const char *instr,
+                   struct refusals *r) {
+    struct diags diags;
+    diags_init(&diags);
+    struct decider *d = decider_open(&wandering, 3);
+    struct cover *c = mapper_cover_allowing(p, m, REWRITE_REORDERS, NULL, NULL, d, &diags);
+    const struct mapping *map = NULL;
+    assert_non_null(c);
+    for (int k = 0; k < c->nmappings; k++)
+        if (strcmp(m->instr[c->mapping[k].instr].id, instr) == 0) map = &c->mapping[k];
+    assert_non_null(map);
+    assert_true(refusals_add(r, c->program, m, map, "", 0, 0));
+    cover_free(c);
+    decider_close(d);
+    diags_free(&diags);
+}
+
 /* What was found out stands at the beginning of a program's covers, and another cover that begins
  * there finds it. With something refused it is another beginning. */
 static void begins_where_equal(void **state) {
@@ -144,12 +163,17 @@ static void begins_where_equal(void **state) {
     assert_ptr_equal(kept->forks, root);
     struct refusals r = {.n = 0};
     arena_init(&r.arena);
-    GROW(&r.arena, r.at, r.n, r.cap);
-    int gemm = 0;
-    while (strcmp(m->instr[gemm].id, "gemm") != 0) gemm++;
-    r.at[r.n++] = (struct refusal){.instr = gemm, .buffer = "D", .why = ""};
+    refuse(p, m, "gemm", &r);
     compare(p, m, kept, &r);
     assert_ptr_not_equal(kept->forks, root);
+    struct fork *second = kept->forks;
+    refuse(p, m, "gemm", &r); /* now however mapped */
+    compare(p, m, kept, &r);
+    assert_ptr_not_equal(kept->forks, second);
+    struct fork *third = kept->forks;
+    r.at[r.n - 1].operands = "others";
+    compare(p, m, kept, &r); /* of operands that read something else: another beginning too */
+    assert_ptr_not_equal(kept->forks, third);
     assert_true(uses(p, m, kept, NULL, "gemm"));
     arena_free(&r.arena);
     needles_close(kept);

@@ -11,6 +11,12 @@ enum {
     MAX_BUSES = 32,
     MAX_PREFIX = 4,
     MAX_VIA = 3,
+    /* Of a search: a shape begins with the axes that have most values, once each; others stay whole
+     * above the needle. All axes together are in the loops of a plan, and a group's. */
+    MAX_CUT = 16,
+    MAX_SHAPE = 20,
+    MAX_SEARCH = MAX_LOOPS - MAX_PREFIX - MAX_SHAPE,
+    MAX_TILED = MAX_SEARCH + MAX_PREFIX,
     COPY_SLOTS = 8, /* of one copy */
     PARTS_ANY = -1, PARTS_MOST = 3, PARTS_AHEAD /* plan.parts */
 };

@@ -10,9 +10,6 @@
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 
-/* A shape begins with the MAX_CUT axes that have most values, once each; others stay whole above
- * the needle. */
-enum { MAX_CUT = 16, MAX_SHAPE = 20, MAX_SEARCH = MAX_LOOPS - MAX_PREFIX - MAX_SHAPE };
 enum { MAX_VALUES = 400, MAX_POOL = 48, FINALISTS = 12 };
 
 struct axis_space {

@@ -57,20 +57,18 @@ bool space_axes(struct search *s) {
     s->n = 0;
     for (int a = 0; a < p->naxes; a++) {
         if (!(p->stmt[t->stmt].axes >> a & 1)) continue;
-        if (s->n == MAX_SEARCH) return false;
-        struct axis_space *v = &s->ax[s->n];
-        *v =
-            (struct axis_space){.axis = a, .unit = 1, .x = -1, .reduction = t->reductions >> a & 1};
+        struct axis_space v = {.axis = a, .unit = 1, .x = -1, .reduction = t->reductions >> a & 1};
         for (int x = 0; x < t->needle->nx; x++)
             if (t->axis[x] == a) {
-                v->x = x;
-                v->unit = needle_unit(t->needle, x);
+                v.x = x;
+                v.unit = needle_unit(t->needle, x);
             }
-        if (axis_rest(s, a) <= v->unit) continue;
+        if (axis_rest(s, a) <= v.unit) continue;
+        if (s->n == MAX_SEARCH) return false;
         int64_t block = block_of(s, t, a);
-        if (block % v->unit == 0) v->unit = block;
-        fill_values(known_arena(s->w->searches), v, axis_rest(s, a));
-        s->n++;
+        if (block % v.unit == 0) v.unit = block;
+        fill_values(known_arena(s->w->searches), &v, axis_rest(s, a));
+        s->ax[s->n++] = v;
     }
     qsort(s->ax, (size_t)s->n, sizeof s->ax[0], descending);
     return true;

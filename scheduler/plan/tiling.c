@@ -189,7 +189,7 @@ void plan_tabulate(const struct work *w, const struct task *task, struct plan *p
     for (int i = 0; i < p->nloops; i++) {
         int a = p->loop[i].axis;
         if (t->column[a] >= 0) continue;
-        assert(t->naxes < MAX_TILED);
+        assert(t->naxes < MAX_TILED); /* by what a search may take */
         now[t->naxes] = (struct sizes){{w->p->axis[a].extent}, {1}, 1};
         t->column[a] = t->naxes++;
     }

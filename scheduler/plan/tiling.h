@@ -10,7 +10,7 @@
 struct edges;
 struct footprint;
 
-enum { MAX_TILED = 16, MAX_LINES = 2 };
+enum { MAX_LINES = 2 };
 
 enum check { NEVER_EMPTY, WHOLE_BLOCKS, CHECKS };
 

@@ -80,8 +80,6 @@ bool work_compute_box(struct work *w) {
     struct lin before = lin_of(0);
     bool reduces = w->stmt->combine != COMBINE_SET;
     x.type = p->buffer[x.buffer].type;
-    if (w->h->bound->buffer[w->h->stmt->dst.buffer].type != x.type)
-        return sym_fail(s, "'%s' has a result of another type", w->in->id);
     if (!work_in_place(w) || !each_point_moves(w) || !sym_at(s, w->n->stmt, w->point)) return false;
     x.step = sym_step(s, w->n->stmt);
     const struct binding_of *b = binding_get(s->v, w->h, w->n, w->overwrite);

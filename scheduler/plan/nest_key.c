@@ -21,6 +21,7 @@ struct writer {
     struct nest_key key;
     int *buffer, nbuffers, cap_buffers; /* mentioned so far */
     uint64_t axes;
+    bool fills[MAX_MEMORIES]; /* some operand, or a copy on its way, lies there */
 };
 
 static void put(struct writer *k, int64_t v) {
@@ -151,7 +152,10 @@ static void put_geom(struct writer *k, const struct geom *g) {
 
 static void put_route(struct writer *k, const struct route *r) {
     put(k, r->n);
-    for (int i = 0; i < r->n; i++) put(k, r->memory[i]);
+    for (int i = 0; i < r->n; i++) {
+        put(k, r->memory[i]);
+        k->fills[r->memory[i]] = true;
+    }
 }
 
 static void put_task(struct writer *k, int task);
@@ -169,6 +173,7 @@ static void put_attached(struct writer *k, const struct attachment *f) {
 
 static void put_operand(struct writer *k, const struct opnd *o) {
     PUT(k, o->number, o->where, o->memory, o->read);
+    if (o->where == IN_LOCAL) k->fills[o->memory] = true;
     put(k, o->writes | o->accumulates << 1 | o->by_axes << 2 | o->expand << 3 | o->single << 4 |
                o->handed << 5 | o->zero_tail << 6 | o->plain << 7 | o->whole << 12);
     put_bits(k, &o->imm, sizeof o->imm);
@@ -183,6 +188,7 @@ static void put_operand(struct writer *k, const struct opnd *o) {
     for (int way = 0; way < 2; way++)
         for (const struct opnd *far = way ? o->to : o->from; far; far = way ? far->to : far->from) {
             PUT(k, far->memory, far->align);
+            k->fills[far->memory] = true;
             put_geom(k, &far->geom);
         }
     put(k, -1);
@@ -226,16 +232,19 @@ static void put_window(struct writer *k, const struct window *x) {
 }
 
 static void put_nest(struct writer *k, const struct nest *n) {
-    PUT(k, n->grain_most, n->group > 0, n->leads, (int64_t)n->slid, n->given);
+    PUT(k, n->grain_most, n->group > 0, (int64_t)n->slid, n->given);
     put_loops(k, n->prefix, n->nprefix);
     put(k, n->nwindows);
     for (int i = 0; i < n->nwindows; i++) put_window(k, &n->window[i]);
     PUT(k, n->kept, n->is_grid);
-    for (int m = 0; m < k->w->m->nmemories; m++) put(k, nest_room(k->w, n, m));
     put_task(k, n->core);
     put_task(k, n->init);
     put(k, n->nchain);
     for (int i = 0; i < n->nchain; i++) put_task(k, n->chain[i].task);
+    for (int m = 0; m < k->w->m->nmemories; m++) { /* others only must not be overfull */
+        int64_t room = nest_room(k->w, n, m);
+        put(k, k->fills[m] || room < 0 ? room : INT64_MAX);
+    }
 }
 
 struct nest_key nest_key(struct work *w, const struct nest *n, struct arena *arena) {

@@ -92,6 +92,9 @@ const struct nest *draft_nest(const struct work *, const struct draft *, int mem
 const struct nest *draft_first(const struct work *, const struct draft *); /* of its members; NULL: all the host's */
 /* One core alone reads it, in an operand whose memory the schedule fills, and one member alone makes it. */
 bool tile_own(const struct work *, const struct draft *, int buffer, int *reader, int *operand);
+double touch_bytes(const struct work *, const struct touch *); /* that it touches in all turns */
+/* Do the members' own caches hold what they pass to one another and this part of what a turn reads, with as much beside? */
+bool touch_near(const struct work *, const struct draft *, const struct nest_group *, const struct touch *);
 
 /* group_axes.c: around this tensor; false: d->why */
 bool draft_make(const struct grouping *, struct draft *, int first, int last, int buffer);
@@ -104,15 +107,12 @@ int64_t group_room(const struct work *, const struct nest_group *, int memory); 
 bool foreseen_next(const struct work *, const struct moves *, const struct draft *, const struct nest_group *, int *at,
                 struct foreseen *);
 
-double touch_bytes(const struct work *, const struct touch *); /* that it touches in all turns */
-/* Do the members' own caches hold what they pass to one another and this part of what a turn reads, with as much beside? */
-bool touch_near(const struct work *, const struct draft *, const struct nest_group *, const struct touch *);
-
 /* group_price.c: cycles of a member in the group, or by itself (NULL); of the group, whose nests are
  * planned then (infinite: there is no plan). */
 double part_cycles(const struct work *, const struct draft *, const struct nest_group *, int member);
 bool group_fits(struct work *, struct draft *, struct nest_group *); /* a tile of these loops */
-double group_plan(struct work *, const struct moves *, struct draft *, struct nest_group *);
+/* What it costs; infinite also where that is not less than the limit. */
+double group_plan(struct work *, const struct moves *, struct draft *, struct nest_group *, double limit);
 double part_least(const struct work *, const struct draft *, int member); /* if all it reads were near */
 
 #endif

@@ -5,7 +5,6 @@
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/group_int.h"
-#include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
@@ -19,29 +18,6 @@
 enum { STEPS = 6000 };
 
 /* ---- parts without a plan ---- */
-
-/* Of a part of the buffer alone, where the step or a number says which. */
-double touch_bytes(const struct work *w, const struct touch *t) {
-    const struct stmt *s = &w->p->stmt[t->stmt];
-    const struct buffer *b = &w->p->buffer[t->buffer];
-    uint64_t axes = s->axes & ~recur_axes(w, s);
-    double elements = 1;
-    for (int a = 0; a < w->p->naxes; a++)
-        if ((axes >> a & 1) && access_varies(w->p, t->access, a))
-            elements *= (double)w->p->axis[a].extent;
-    return fmin(elements, (double)b->elements) * (double)type_size(b->type);
-}
-
-/* Do the members' own caches hold what they pass to one another and this part of what the turn
- * reads, with as much room beside it? Instances of a grid find it in a cache that they share. */
-bool touch_near(const struct work *w, const struct draft *d, const struct nest_group *g,
-                const struct touch *t) {
-    const struct nest *first = draft_first(w, d);
-    double bytes = touch_bytes(w, t) / g->turns;
-    for (int i = 0; i < g->npassed; i++) bytes += (double)g->passed[i].bytes;
-    return g->around < 0 || (first && first->is_grid) ||
-           2 * bytes <= (double)w->m->memory[g->around].size;
-}
 
 /* What lies in a result's home comes there from far away when it is made, and the result, made of
  * it, does not. */
@@ -413,21 +389,42 @@ static void bring_near(struct work *w, const struct nest_group *g) {
     }
 }
 
-double group_plan(struct work *w, const struct moves *moves, struct draft *d,
-                  struct nest_group *g) {
+/* At least, before the plan of a core in it. */
+static double member_least(const struct work *w, const struct draft *d, const struct nest_group *g,
+                           int m) {
+    const struct nest *n = d->in[m] ? draft_nest(w, d, m) : NULL;
+    return n && n->core >= 0 ? part_least(w, d, m) : part_cycles(w, d, d->in[m] ? g : NULL, m);
+}
+
+/* It may cost less when arrays are asked for a turn before. */
+static bool may_ask_ahead(const struct work *w, const struct moves *moves, const struct draft *d,
+                          const struct nest_group *g) {
+    struct foreseen first;
+    int at = 0;
+    return !g->nforeseen && foreseen_next(w, moves, d, g, &at, &first);
+}
+
+double group_plan(struct work *w, const struct moves *moves, struct draft *d, struct nest_group *g,
+                  double limit) {
     int64_t used[MAX_MEMORIES] = {0};
-    double cycles = 0;
+    double cycles = 0, least = 0;
     if (!group_fits(w, d, g)) return INFINITY;
     bring_near(w, g);
+    if (may_ask_ahead(w, moves, d, g)) limit = INFINITY;
+    for (int m = 0; m <= d->last - d->first; m++) least += member_least(w, d, g, m);
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) used[m] = group_room(w, g, m);
     for (int m = 0; m <= d->last - d->first; m++) {
         if (!d->in[m] || !draft_nest(w, d, m)) continue;
+        d->why = "price";
+        if (least >= limit) return INFINITY;
+        least -= member_least(w, d, g, m);
         leave_room(w, &d->nest[m], used, nests_left(d, m));
         if (!plan_member(w, moves, d, g, m)) {
             d->why = "no plan of a nest fits beside the others";
             return INFINITY;
         }
         add_holds(w, &d->nest[m], used);
+        least += part_cycles(w, d, g, m);
     }
     for (int m = 0; m <= d->last - d->first; m++)
         cycles += part_cycles(w, d, d->in[m] ? g : NULL, m);

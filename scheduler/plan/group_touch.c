@@ -4,8 +4,10 @@
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/group_int.h"
+#include "scheduler/plan/recur.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
+#include <math.h>
 #include <string.h>
 
 static void touch_stmt(struct work *w, struct draft *d, int member, int stmt) {
@@ -100,4 +102,27 @@ bool tile_own(const struct work *w, const struct draft *d, int buffer, int *read
     if (maker < 0 || *reader <= maker) return false;
     *operand = operand_of(w, &w->task[draft_nest(w, d, *reader)->core], buffer);
     return *operand >= 0;
+}
+
+/* Of a part of the buffer alone, where the step or a number says which. */
+double touch_bytes(const struct work *w, const struct touch *t) {
+    const struct stmt *s = &w->p->stmt[t->stmt];
+    const struct buffer *b = &w->p->buffer[t->buffer];
+    uint64_t axes = s->axes & ~recur_axes(w, s);
+    double elements = 1;
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((axes >> a & 1) && access_varies(w->p, t->access, a))
+            elements *= (double)w->p->axis[a].extent;
+    return fmin(elements, (double)b->elements) * (double)type_size(b->type);
+}
+
+/* Do the members' own caches hold what they pass to one another and this part of what the turn
+ * reads, with as much room beside it? Instances of a grid find it in a cache that they share. */
+bool touch_near(const struct work *w, const struct draft *d, const struct nest_group *g,
+                const struct touch *t) {
+    const struct nest *first = draft_first(w, d);
+    double bytes = touch_bytes(w, t) / g->turns;
+    for (int i = 0; i < g->npassed; i++) bytes += (double)g->passed[i].bytes;
+    return g->around < 0 || (first && first->is_grid) ||
+           2 * bytes <= (double)w->m->memory[g->around].size;
 }

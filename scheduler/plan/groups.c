@@ -251,9 +251,10 @@ static bool may_gain(const struct grouping *g, const struct draft *d, double cos
 }
 
 /* The candidate as planned takes the draft's nests and homes. */
-static bool plan_candidate(struct grouping *g, struct draft *d, struct nest_group *x) {
+static bool plan_candidate(struct grouping *g, struct draft *d, struct nest_group *x,
+                           double limit) {
     restart(g, d);
-    x->cycles = group_plan(&d->as, g->moves, d, x);
+    x->cycles = group_plan(&d->as, g->moves, d, x, limit);
     if (isinf(x->cycles)) return false;
     x->nest = d->nest;
     x->homes = d->as.tried;
@@ -272,10 +273,20 @@ static void ask_ahead(struct grouping *g, struct draft *d, const struct nest_gro
         if (x->nforeseen) memcpy(tried.foreseen, x->foreseen, sizeof more * (size_t)x->nforeseen);
         tried.foreseen[x->nforeseen] = more;
         d->nest = NULL;
-        if (plan_candidate(g, d, &tried) && tried.cycles < x->cycles) *x = tried;
+        if (plan_candidate(g, d, &tried, x->cycles) && tried.cycles < x->cycles) *x = tried;
         d->as.tried = x->homes;
         d->nest = x->nest;
     }
+}
+
+/* What a candidate must cost less than to be taken. All are planned whole where an answer need not
+ * be the cheapest, or where what they cost is printed. */
+static double limit_of(const struct work *w, const struct nest_group *c, int n) {
+    double least = (1 - TIE) * c[0].cycles;
+    if ((w->decider && !decider_by_cost(w->decider)) || (w->options && w->options->explain))
+        return INFINITY;
+    for (int i = 1; i < n; i++) least = fmin(least, c[i].cycles);
+    return least;
 }
 
 static void consider(struct grouping *g, struct draft *d) {
@@ -289,7 +300,7 @@ static void consider(struct grouping *g, struct draft *d) {
     int n = 1, made = name_turns(g, d) ? all_prefixes(g, d, c + 1) : 0;
     for (int i = 1; i <= made; i++) {
         struct nest_group tried = c[i];
-        if (!plan_candidate(g, d, &tried)) continue;
+        if (!plan_candidate(g, d, &tried, limit_of(g->w, c, n))) continue;
         ask_ahead(g, d, &c[i], &tried);
         d->nest = NULL;
         c[n++] = tried;

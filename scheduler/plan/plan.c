@@ -541,6 +541,13 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
     return plan_price_below(w, moves, n, p, INFINITY);
 }
 
+/* With at least so many cycles the plan is not priced further. */
+static bool is_above(struct plan *p, double limit, double least) {
+    if (isinf(limit) || least < limit) return false;
+    p->cycles = limit;
+    return true;
+}
+
 /* With outer copies as far out as the plan says. */
 static bool price_outward(struct work *w, const struct moves *moves, const struct nest *n,
                           struct plan *p, double limit) {
@@ -554,10 +561,15 @@ static bool price_outward(struct work *w, const struct moves *moves, const struc
     p->is_static = false;
     for (int i = 0; i < t->nops; i++)
         p->is_static |= is_local(&t->op[i]) && graph_is_static(w->m, t->op[i].memory);
+    p->cycles = INFINITY;
     struct share share = share_of(w, n, p);
-    if (!price_issues(&c, t) ||
-        (!isinf(limit) && shared_cycles(w, t, &share, least_cycles(&c, t)) >= limit) ||
-        !price_holds(&c, t))
+    if (!price_issues(&c, t)) return false;
+    p->alone = shared_cycles(w, t, &share, p->alone);
+    bool known = !p->tiling || p->tiling->fits;
+    if (known && is_above(p, limit, shared_cycles(w, t, &share, least_cycles(&c, t)))) return false;
+    if (!price_holds(&c, t)) return false;
+    if (p->tiling) p->tiling->fits = true;
+    if (is_above(p, limit, shared_cycles(w, t, &share, compared(&c, busiest(&c, &p->bound)))))
         return false;
     const struct refills *refills = price_reads(&c, t, &share);
     pipe_chain(&c, t);
@@ -589,7 +601,6 @@ static bool price_outward(struct work *w, const struct moves *moves, const struc
     }
     p->cycles =
         p->predicted + price_add(&c, PRICE_TIES, (compared(&c, steady) - steady) * p->share.part);
-    p->alone = shared_cycles(w, t, &share, p->alone);
     return true;
 }
 
@@ -603,7 +614,10 @@ bool plan_price_below(struct work *w, const struct moves *moves, const struct ne
         struct plan q = *p;
         q.outward = k;
         q.parts = parts;
-        if (!price_outward(w, moves, n, &q, ok ? fmin(limit, p->cycles) : limit)) continue;
+        if (!price_outward(w, moves, n, &q, ok ? fmin(limit, p->cycles) : limit)) {
+            if (!ok) p->cycles = fmin(p->cycles, q.cycles);
+            continue;
+        }
         if (!ok || q.cycles < p->cycles) *p = q;
         ok = true;
     }

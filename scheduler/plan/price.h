@@ -18,7 +18,7 @@ bool chain_fits(struct work *, const struct moves *, const struct nest *,
 bool plan_price(struct work *, const struct moves *, const struct nest *,
                 struct plan *); /* false: not legal */
 bool plan_price_below(struct work *, const struct moves *, const struct nest *, struct plan *,
-                      double limit); /* false also where plan.cycles would not be less */
+                      double limit); /* false also where plan.cycles, then `limit`, would not be less */
 
 /* finalists.c: cycles of the nest alone with this plan; negative: not known, or it would take long
  */

@@ -50,7 +50,7 @@ static double tile_cost(void *user, const int *at) {
     struct tile_space *t = user;
     size_t size = sizeof *at * (size_t)t->point.shape.n;
     memcpy(t->point.at, at, size);
-    double cost = point_cost(t->s, &t->point);
+    double cost = point_cost(t->s, &t->point, INFINITY);
     if (memcmp(t->start.at, at, size) == 0 && t->start.simulated > 0) return t->start.cost;
     return beside(t->s, cost, t->start.cost);
 }
@@ -87,7 +87,7 @@ static void ask_tiles(struct search *s, struct point *q) {
     decide_point(s->w->decider, &sp, q->at);
     for (int i = 0; i < n; i++)
         if (q->at[i] < 0 || q->at[i] >= count[i]) memcpy(q->at, keep, sizeof keep);
-    if (isinf(point_cost(s, q))) memcpy(q->at, keep, sizeof keep);
+    if (isinf(point_cost(s, q, INFINITY))) memcpy(q->at, keep, sizeof keep);
     if (memcmp(q->at, keep, sizeof keep) != 0) q->plan = NULL;
 }
 

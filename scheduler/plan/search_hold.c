@@ -251,18 +251,22 @@ static bool price(struct search *s, struct plan *p, struct residencies *r, doubl
     return false;
 }
 
-double residency_best(struct search *s, struct plan *p, bool wide) {
+double residency_best(struct search *s, struct plan *p, bool wide, double limit) {
     struct residencies r;
     int left = COMBINATIONS;
+    double least = INFINITY;
     plan_tabulate(s->w, search_task(s), p, &s->tiling);
     struct plan best = *p, q = *p;
     best.cycles = INFINITY;
     if (options_make(s, p, wide ? WIDE : LIKELY, &r)) do {
             q.depth_out = p->depth_out;
-            if (price(s, &q, &r, best.cycles) && q.cycles < best.cycles) best = q;
+            q.cycles = INFINITY;
+            bool priced = price(s, &q, &r, fmin(limit, best.cycles));
+            if (priced && q.cycles < best.cycles) best = q;
+            if (least > q.cycles) least = q.cycles, best.alone = q.alone;
         } while (options_next(s, &r) && --left > 0);
     *p = best;
-    return best.cycles;
+    return least;
 }
 
 void hold_text(struct text *text, const char *name, const struct hold *h) {

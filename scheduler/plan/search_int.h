@@ -79,7 +79,8 @@ bool legal_perhaps(struct legal *, const struct plan *);
 
 /* search_hold.c: the best residency for the plan's loops, of the likely ones or (wide) of all;
  * infinite when there is none. */
-double residency_best(struct search *, struct plan *, bool wide);
+double residency_best(struct search *, struct plan *, bool wide,
+                      double limit); /* at least the limit: what is best was not looked for */
 void residency_ask(struct search *, struct plan *);
 double beside(const struct search *, double cost,
               double own); /* of a candidate, where the plan that was found costs `own` */
@@ -90,7 +91,8 @@ void path_ask(struct search *, struct plan *);
 void keeps_ask(struct search *, struct plan *);
 
 /* search_local.c */
-double point_cost(struct search *, const struct point *);
+double point_cost(struct search *, const struct point *,
+                  double limit); /* at least the limit: it may be more */
 double point_cost_again(struct search *, const struct point *); /* nothing remembered */
 void finals_refine(struct search *);                            /* with all residencies */
 void point_plan(struct search *, const struct point *, struct plan *);

@@ -38,7 +38,7 @@ void point_plan(struct search *s, const struct point *q, struct plan *p) {
         return;
     }
     space_build(s, q, p);
-    residency_best(s, p, q->refined);
+    residency_best(s, p, q->refined, INFINITY);
 }
 
 /* Code grows with loops, and doubles with each axis whose tail needs a body of its own. */
@@ -95,28 +95,45 @@ static void final_add(struct search *s, const struct point *q, const struct plan
 double point_cost_again(struct search *s, const struct point *q) {
     struct plan p;
     space_build(s, q, &p);
-    double cost = residency_best(s, &p, q->refined);
+    double cost = residency_best(s, &p, q->refined, INFINITY);
     return cost * bulk(s, &p);
 }
 
+/* At least so much keeps a point from being a finalist. */
+static double final_limit(const struct search *s, const struct point *q) {
+    int n = 0, worst = 0;
+    for (int i = 0; i < s->nfinal; i++)
+        if (begin_alike(s, &s->final[i], q)) n++, worst = i;
+    if (n >= FINAL_ALIKE) return s->final[worst].cost;
+    return s->nfinal == FINALISTS ? s->final[FINALISTS - 1].cost : INFINITY;
+}
+
 /* Of two that cost the same the smaller one. A collision of hashes would only mislead the
- * search: what it finds is priced again. */
-double point_cost(struct search *s, const struct point *q) {
+ * search: what it finds is priced again. Costs that were found to be at least so much are
+ * remembered as negative numbers. */
+double point_cost(struct search *s, const struct point *q, double limit) {
     struct plan p;
     space_build(s, q, &p);
     uint64_t h = plan_hash(&p);
     const double *known = memo_cost(s->memo, h);
-    if (known) return *known;
-    double cost = residency_best(s, &p, false), size = bulk(s, &p);
-    if (!isinf(cost)) {
+    if (known && (*known >= 0 || -*known >= limit)) return fabs(*known);
+    int64_t budget = s->budget;
+    double least_size = price_counts(s->w, PRICE_CODE) ? 1 + LOOP_COST * p.nloops : 1;
+    limit = fmax(limit, final_limit(s, q));
+    double cost = residency_best(s, &p, false, limit / least_size);
+    bool below = cost < limit / least_size;
+    if (!isinf(cost)) s->least_alone = fmin(s->least_alone, p.alone);
+    if (!isinf(p.cycles)) {
+        double size = bulk(s, &p);
         s->least_time = fmin(s->least_time, p.predicted);
         s->least_rest = fmin(s->least_rest, p.cycles - p.predicted);
         s->least_bulk = fmin(s->least_bulk, size);
-        s->least_alone = fmin(s->least_alone, p.alone);
+        if (below) cost *= size;
     }
-    cost *= size;
-    final_add(s, q, &p, cost);
-    memo_put(s->memo, h, cost);
+    if (below) final_add(s, q, &p, cost);
+    if (!below && !isinf(cost)) cost = limit;
+    (known ? memo_change : memo_put)(s->memo, h, below || isinf(cost) ? cost : -cost);
+    if (known) s->budget = budget; /* it was counted before */
     return cost;
 }
 
@@ -182,10 +199,10 @@ int axis_nearest(const struct axis_space *v, int64_t value) {
 static bool try(struct search *s, struct point *best, const struct point *q) {
     struct point p = *q;
     s->tiling.crowded = false;
-    p.cost = point_cost(s, q);
+    p.cost = point_cost(s, q, best->cost * ENOUGH);
     if (isinf(p.cost) && s->tiling.crowded) {
         p.shape.reversed ^= REVERSED_RESULT;
-        p.cost = point_cost(s, &p);
+        p.cost = point_cost(s, &p, best->cost * ENOUGH);
     }
     if (p.cost >= best->cost * ENOUGH) return false;
     *best = p;

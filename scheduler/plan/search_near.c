@@ -15,7 +15,7 @@ static void add(struct near *near, struct point *q) {
     q->plan = NULL;
     q->simulated = 0;
     q->refined = true;
-    q->cost = point_cost(near->s, q);
+    q->cost = point_cost(near->s, q, near->limit);
     if (!(q->cost < near->limit)) return;
     while (at > 0 && near->out[at - 1].cost > q->cost) at--;
     if (at > 0 && near->out[at - 1].cost >= q->cost * (1 - 1e-9)) return;

@@ -181,7 +181,7 @@ void plan_tabulate(const struct work *w, const struct task *task, struct plan *p
     struct sizes now[MAX_TILED];
     t->nloops = p->nloops;
     t->naxes = 0;
-    t->issues_known = t->share_known = t->saved_known = t->crowded = false;
+    t->issues_known = t->share_known = t->saved_known = t->crowded = t->fits = false;
     t->refills_of = 0;
     if (t->asked.task != task) ask_task(w, task, &t->asked);
     memset(&t->asked.copied, 0, offsetof(struct asked, copy) - offsetof(struct asked, copied));

@@ -38,6 +38,7 @@ struct tiling {
     double count[MAX_LOOPS + 1][MAX_TILED]; /* tiles at a depth */
     double trips[MAX_LOOPS + 1];
     bool issues_known, share_known, saved_known;
+    bool fits; /* a plan of these loops does: of the others only those are priced that may be less */
     bool crowded; /* what is read at home stays in registers between the innermost loops (plan_passing) */
     struct share share;
     int refills_of; /* 1 + the depth at which the result is complete; 0: not known */

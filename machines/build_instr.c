@@ -353,6 +353,7 @@ static void build_instr(struct build *b, struct instr *x, const struct found *f)
     x->semantics = build_semantics(b, n);
     if (!x->semantics) return;
     build_units(b, x, n);
+    x->scratch = build_int(b, n, "scratch", 0, 0);
     find_ranged(b, x);
     build_operands(b, x, n);
     find_stride_names(b, x);

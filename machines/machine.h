@@ -195,6 +195,7 @@ struct instr {
     bool zeroes_subnormals;            /* floats that it reads below the normal range may count as 0 */
     int units;                         /* unit roundoffs by which results may differ from exact ones; 0: as the operation table has it */
     enum opcode rounded;               /* units > 0: its only operation */
+    int64_t scratch;                   /* words of its result's memory that it needs for itself while it works */
     const struct kernel *semantics;
     struct operand *operand; int noperands;     /* one for each non-temp buffer of the semantics, in order of declaration */
     struct mexpr **require; int nrequires;

@@ -44,7 +44,7 @@ static const struct element {
     {"push", "", "queue", "emit"},
     {"pop", "", "queue", "emit"},
     {"format", "id bits", "format", "field"},
-    {"instruction", "id", "queue needs completes blocking subnormals units bus" COST, DETAIL},
+    {"instruction", "id", "queue needs completes blocking subnormals units scratch bus" COST, DETAIL},
     {"move", "id from to", "queue needs completes blocking subnormals bus across types" COST, DETAIL},
     {"configure", "id sets", "queue clobbers at" COST, "emit"},
     {"semantics", "", "", ""},

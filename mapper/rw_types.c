@@ -124,10 +124,38 @@ static struct program *convert(const struct program *p, int at, const struct ope
     return q;
 }
 
+/* Where no instruction failed, one may still multiply more integers at a time if it has factor k in
+ * a type between its own and that of the sum. Not where each element of the other factor is used
+ * once: bringing it sets the pace then. */
+static bool worth_widening(const struct program *p, int at, const struct product_types *t,
+                           struct operand_pair *x, int k) {
+    enum type other = x->have[1 - k], wide = t->b == other ? t->a : t->b;
+    if (x->read[k] < 0 || (t->a != other && t->b != other) || type_is_float(wide) ||
+        wide == x->have[k] || !holds(wide, x->have[k]) || type_size(wide) >= type_size(x->f.type))
+        return false;
+    x->want[k] = wide;
+    x->want[1 - k] = other;
+    return rw_points(p, p->stmt[at].axes & ~x->f.axes[1 - k]) > 1;
+}
+
+/* What constants decide stays narrow where it can: it is put in the instruction's order once. */
+static struct program *widen_unasked(const struct program *p, int at, const struct needle *n,
+                                     struct operand_pair *x) {
+    struct product_types t;
+    if (!rw_plain(p, at) || !needle_product(n, &t)) return NULL;
+    for (int steady = 0; steady < 2; steady++)
+        for (int k = 0; k < 2; k++)
+            if (worth_widening(p, at, &t, x, k) &&
+                buffer_steady(p, p->stmt[at].read[x->read[k]].buffer) == steady)
+                return convert(p, at, x, k);
+    return NULL;
+}
+
 static struct program *widen(const struct program *p, const struct failure *why,
                              const struct needle *n) {
     struct operand_pair x;
     if (!find_pair(p, why, n, &x)) return NULL;
+    if (why->instr < 0) return widen_unasked(p, why->stmt, n, &x);
     for (int k = 0; k < 2; k++)
         if (x.read[k] >= 0 && x.have[k] != x.want[k] && holds(x.want[k], x.have[k]) &&
             holds(x.f.type, x.want[k]))
@@ -140,6 +168,8 @@ const struct rewrite rw_widen = {
     .doc = "an operand is copied to the wider type that the instruction reads",
     .answers = ANSWERS(TYPE),
     .effect = REWRITE_EXACT,
+    .everywhere = true,
+    .by_needle = true,
     .apply = widen,
 };
 

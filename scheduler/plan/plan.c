@@ -328,7 +328,8 @@ static bool repeats_fill(const struct pricing *c, const struct opnd *o, const st
     return false;
 }
 
-/* What an instruction reads at home passes through registers that the code generator takes. */
+/* What an instruction reads at home passes through registers that the code generator takes, and its
+ * own code may need some. */
 static double passing_room(const struct pricing *c, const struct task *t, int64_t *bytes) {
     const struct work *w = c->w;
     int memory = -1;
@@ -341,8 +342,10 @@ static double passing_room(const struct pricing *c, const struct task *t, int64_
             words =
                 fmax(words, plan_passing(w, c->nest, c->plan, &w->p->stmt[t->stmt].read[o->read]));
     }
-    if (words > 0 && memory >= 0 && w->m->memory[memory].size > 4 * w->m->memory[memory].word)
-        bytes[memory] += (int64_t)words * w->m->memory[memory].word;
+    if (memory < 0) return words;
+    const struct memory *m = &w->m->memory[memory];
+    if (words > 0 && m->size > 4 * m->word) bytes[memory] += (int64_t)words * m->word;
+    bytes[memory] += w->m->instr[t->needle->instr].scratch * m->word;
     return words;
 }
 

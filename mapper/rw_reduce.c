@@ -188,8 +188,8 @@ const struct rewrite rw_mask = {
     .apply = mask,
 };
 
-/* ---- privatise: points that share an element, or that begin with what nothing brings, sum apart
- * first ---- */
+/* ---- privatise: points that share an element or dimension, or that begin with what nothing
+ * brings, sum apart first ---- */
 
 /* Does the statement before set, with the same axes, all that the sums of `at` begin with? */
 static bool begun_before(const struct program *p, int at) {
@@ -200,13 +200,21 @@ static bool begun_before(const struct program *p, int at) {
            s->op[s->nops - 1].type == p->buffer[s->dst.buffer].type;
 }
 
+static bool sets_neutral(const struct stmt *begin, enum combiner combine) {
+    const struct op *o = &begin->op[begin->nops - 1];
+    union value neutral = combiner_neutral(combine, o->type);
+    return o->code == OP_LITERAL &&
+           (type_is_float(o->type) ? o->value.f == neutral.f : o->value.i == neutral.i);
+}
+
 /* What the sums had begun with is combined with them behind. */
 static void write_last(struct program *q, int at, const struct stmt *begin, const struct stmt *sums,
                        const struct access *own) {
     struct draft d = draft_open(q, sums, begin ? COMBINE_SET : sums->combine, sums->dst);
-    int first = begin ? draft_tree(&d, begin, begin->nops - 1) : -1, second;
+    bool adds = begin && !sets_neutral(begin, sums->combine);
+    int first = adds ? draft_tree(&d, begin, begin->nops - 1) : -1, second;
     second = draft_read(&d, rw_copy(q, own));
-    if (begin) draft_binary(&d, combiner_op(sums->combine), first, second);
+    if (adds) draft_binary(&d, combiner_op(sums->combine), first, second);
     draft_close(&d, at);
 }
 
@@ -219,8 +227,8 @@ static struct program *privatise(const struct program *p, const struct failure *
     const struct stmt *s = &p->stmt[at];
     uint64_t result = rw_access_axes(p, &s->dst);
     bool begun = why->kind == FAILURE_COMBINER && why->operand >= 0 && s->axes & ~result;
-    if ((!begun && access_injective(p, &s->dst, result)) || rw_points(p, result) > 0x1p31)
-        return NULL;
+    bool apart = access_injective(p, &s->dst, result); /* no two points meet */
+    if ((!begun && plain_result(p, s)) || rw_points(p, result) > 0x1p31) return NULL;
     struct program *q = program_copy(p);
     struct stmt old = q->stmt[at];
     enum type t = old.op[old.nops - 1].type;
@@ -229,7 +237,7 @@ static struct program *privatise(const struct program *p, const struct failure *
         program_free(q);
         return NULL;
     }
-    bool before = begun && begun_before(p, at);
+    bool before = (begun || apart) && begun_before(p, at);
     struct stmt begin = before ? q->stmt[at - 1] : old;
     program_make_room(q, at, before ? 1 : 2);
     if (before) at--;
@@ -244,9 +252,8 @@ static struct program *privatise(const struct program *p, const struct failure *
 
 const struct rewrite rw_privatise = {
     .name = "privatise",
-    .doc = "points that meet in one element (a scatter), or add to what the instruction cannot "
-           "begin with, sum in a "
-           "temporary of their own first",
+    .doc = "points that meet in one element or dimension (a scatter), or add to what the "
+           "instruction cannot begin with, sum in a temporary of their own first",
     .answers = ANSWERS(NOT_INJECTIVE) | ANSWERS(COMBINER),
     .effect = REWRITE_REORDERS,
     .apply = privatise,

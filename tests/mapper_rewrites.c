@@ -64,6 +64,11 @@ static const struct rewrite_case cases[] = {
      "  axes c: 3, k: 4, p: 5, r: 3, x: 11\n"
      "  O[k,x] = 0; O[k,2*p+r] += I[c,p] * F[c,k,r]\n}\n",
      1},
+    {"privatise", NULL,
+     "kernel p() { in I: f32[3,5]  const F: f32[3,4,2]  out O: f32[4,10]\n"
+     "  axes c: 3, k: 4, p: 5, r: 2\n"
+     "  O[k,2*p+r] = 0; O[k,2*p+r] += I[c,p] * F[c,k,r]\n}\n",
+     1},
     {"phases", NULL,
      "kernel p() { in I: i32[3,5,4]  const F: i32[3,4,3,3]  out O: i32[4,11,9]\n"
      "  axes c: 3, k: 4, p: 5, q: 4, r: 3, s: 3, y: 11, x: 9\n"

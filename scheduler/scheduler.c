@@ -10,6 +10,7 @@
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/layouts.h"
+#include "scheduler/plan/left.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/search_known.h"
@@ -213,6 +214,12 @@ static bool gives_up(const struct work *w) {
     return false;
 }
 
+/* A try that leaves more to others than the best schedule does is not taken, whatever it takes. */
+static bool leaves_more(const struct work *w) {
+    const struct scheduler_options *o = w->options;
+    return o && o->trying && o->left && o->left->n > o->warned;
+}
+
 static bool may_pack(const struct work *w, const struct nest *n) {
     const struct task *t = &w->task[n->core];
     struct home inside;
@@ -288,7 +295,7 @@ static void plan_begin(struct work *w, const struct moves *moves) {
 
 static bool plan_all(struct work *w, const struct moves *moves) {
     plan_begin(w, moves);
-    if (is_hopeless(w)) return false;
+    if (leaves_more(w) || is_hopeless(w)) return false;
     for (int i = 0; i < w->nnests; i++) {
         bool searched = false;
         struct nest *n = &w->nest[i];
@@ -303,8 +310,9 @@ static bool plan_all(struct work *w, const struct moves *moves) {
         if (!recur_release(w) && !nest_cut(w, n) && !layouts_pad(w, moves, nest_head(n)))
             task_demote(w, nest_head(n), "no tile of it fits the machine's memories");
         if (w->diags->errors) return false;
-        if (w->refused) continue;                /* what else is refused is told in the same turn */
-        if (!nests_make(w, moves)) return false; /* its followers may stand alone now */
+        if (w->refused) continue; /* what else is refused is told in the same turn */
+        if (leaves_more(w) || !nests_make(w, moves)) /* its followers may stand alone now */
+            return false;
         plan_begin(w, moves);
         i = -1;
     }

@@ -69,6 +69,7 @@ struct scheduler_options {
     int contexts; /* slots of a copy at most: 1 has nothing in flight; 0: as many as pay */
     int64_t steps;                     /* bound on plans evaluated; 0: default */
     bool trying;                       /* another answer to the mapper, by an approach that goes by cost: equal nests get equal plans unasked */
+    int warned;                        /* while it is tried: with more warnings of what is left to others than this it is given up */
     bool plain;                        /* loop orders are those that are always tried: a trace fits other parameters of the machine too */
     uint64_t left_out;                 /* bit t: price_term t counts nothing; to see what it decides */
     struct text *explain;              /* candidates, their cost and what binds; or NULL */

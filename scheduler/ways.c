@@ -95,6 +95,7 @@ static double cost_of(struct trying *t, double most, enum question_kind kind) {
     quiet.doing = NULL;
     quiet.steps = PLANS;
     quiet.trying = decider_by_cost(t->decider);
+    quiet.warned = t->warnings;
     quiet.other = t->planned;
     quiet.most = t->planned.cycles > 0 ? most : 0;
     quiet.covers = kind == QUESTION_FUSION ? NULL : t->covers; /* asked beside the cover too */

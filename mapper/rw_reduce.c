@@ -7,25 +7,36 @@
 /* ---- factor: Σ_rs x·y = Σ_s (Σ_r x)·y where y stands still along r ---- */
 
 struct factoring {
-    uint32_t inner;  /* factors that are summed first */
-    uint64_t summed; /* over these axes */
-    uint64_t kept;   /* axes of the temporary */
-    double points;
+    uint32_t inner;    /* factors that are summed first */
+    uint64_t summed;   /* over these axes */
+    uint64_t kept;     /* axes of the temporary */
+    double operations; /* multiplications and additions of both sums */
 };
+
+/* How many factors are multiplied; numbers among them are one. */
+static int multiplied(const struct factors *f, uint32_t of) {
+    int n = 0, numbers = 0;
+    for (int k = 0; k < f->n; k++)
+        if (of >> k & 1) *(f->axes[k] ? &n : &numbers) += 1;
+    return n + (numbers > 0);
+}
 
 static bool best_factoring(const struct program *p, int stmt, const struct factors *f,
                            struct factoring *best) {
     const struct stmt *s = &p->stmt[stmt];
     uint64_t result = rw_access_axes(p, &s->dst), reduced = s->axes & ~result;
-    best->points = rw_points(p, s->axes);
+    uint32_t whole = (UINT32_C(1) << f->n) - 1;
+    best->operations = multiplied(f, whole) * rw_points(p, s->axes);
     best->inner = 0;
-    for (uint32_t inner = 1; f->n <= 6 && inner + 1 < UINT32_C(1) << f->n; inner++) {
+    for (uint32_t inner = 1; f->n <= 6 && inner < whole; inner++) {
         uint64_t in = 0, out = 0;
         for (int k = 0; k < f->n; k++) *(inner >> k & 1 ? &in : &out) |= f->axes[k];
         uint64_t summed = in & reduced & ~out, kept = in & ~summed;
-        double points = rw_points(p, in) + rw_points(p, kept | out | result);
-        if (!summed || points >= best->points) continue;
-        *best = (struct factoring){inner, summed, kept, points};
+        double operations =
+            multiplied(f, inner) * rw_points(p, in) +
+            (1 + multiplied(f, whole & ~inner)) * rw_points(p, kept | out | result);
+        if (!summed || operations >= best->operations) continue;
+        *best = (struct factoring){inner, summed, kept, operations};
     }
     return best->inner != 0;
 }

@@ -1,6 +1,6 @@
 /* Schedules of earlier calls, in the user's cache: what the same program, machine, options and
- * build of isamap gave. An entry has the schedule's text, what the proof said of it, and the
- * warnings. */
+ * build of isamap gave. An entry has what the proof said of the schedule, the warnings,
+ * the schedule's text, and what is expected of its parts. */
 #include "command/isamap_int.h"
 #include "ir/memory.h"
 
@@ -59,23 +59,61 @@ static bool take_warnings(isamap *im, struct arena *a, int n, const char **at, c
     return true;
 }
 
-/* The schedule comes last. */
+/* What is expected of the parts of the run, for --profile: of `n` statements. */
+static bool take_forecasts(struct arena *a, int n, const char **at, const char *end,
+                           struct schedule *s) {
+    s->forecast = arena_array(&s->arena, (size_t)s->program->nstmts + 1, sizeof *s->forecast);
+    for (int i = 0; i < n; i++) {
+        struct forecast f;
+        int stmt, used = 0;
+        if (sscanf(*at, "%d %la %la\n%n", &stmt, &f.cycles, &f.alone, &used) != 3 || !used ||
+            stmt < 0 || stmt >= s->program->nstmts)
+            return false;
+        *at += used;
+        const char *bound = take_string(a, at, end);
+        if (!bound) return false;
+        f.bound = *bound ? arena_strdup(&s->arena, bound) : NULL;
+        s->forecast[stmt] = f;
+    }
+    return true;
+}
+
+static int count_forecasts(const struct schedule *s) {
+    int n = 0;
+    for (int k = 0; k < s->program->nstmts && s->forecast; k++) n += s->forecast[k].cycles > 0;
+    return n;
+}
+
+static void put_forecasts(struct text *t, const struct schedule *s) {
+    for (int k = 0; k < s->program->nstmts && s->forecast; k++) {
+        const struct forecast *f = &s->forecast[k];
+        if (f->cycles <= 0) continue;
+        text_printf(t, "%d %a %a\n", k, f->cycles, f->alone);
+        put_string(t, f->bound);
+    }
+}
+
 static struct schedule *take_schedule(isamap *im, struct job *j, const struct text *value) {
     const char *at = value->at, *end = value->at + value->n;
-    int proof, sampled, warnings, n = 0;
+    int proof, sampled, warnings, forecasts, n = 0;
     struct diags ignored;
-    if (sscanf(at, "%d %d %d\n%n", &proof, &sampled, &warnings, &n) != 3 || !n) return NULL;
+    if (sscanf(at, "%d %d %d %d\n%n", &proof, &sampled, &warnings, &forecasts, &n) != 4 || !n)
+        return NULL;
     at += n;
     const char *reason = take_string(&j->arena, &at, end);
     struct source *source = arena_alloc(&j->arena, sizeof *source);
     if (!reason || !take_warnings(im, &j->arena, warnings, &at, end)) return NULL;
-    *source = (struct source){.file = j->path,
-                              .text = arena_strndup(&j->arena, at, (size_t)(end - at)),
-                              .length = (size_t)(end - at)};
+    char *text = take_string(&j->arena, &at, end);
+    if (!text) return NULL;
+    *source = (struct source){.file = j->path, .text = text, .length = strlen(text)};
     diags_init(&ignored);
     struct schedule *s = schedule_parse(j->machine, source, &ignored);
     diags_free(&ignored);
     if (!s) return NULL;
+    if (!take_forecasts(&j->arena, forecasts, &at, end, s)) {
+        schedule_free(s);
+        return NULL;
+    }
     j->proof = (enum proof)proof;
     j->proof_sampled = sampled;
     if (*reason) text_printf(&j->proof_reason, "%s", reason);
@@ -96,8 +134,9 @@ bool cached_find(isamap *im, struct job *j, const struct cache *c, const struct 
 
 void cached_keep(const isamap *im, const struct job *j, int before, const struct cache *c,
                  const struct text *key) {
-    struct text value = {0};
-    text_printf(&value, "%d %d %d\n", (int)j->proof, j->proof_sampled, im->diags.n - before);
+    struct text value = {0}, schedule = {0};
+    text_printf(&value, "%d %d %d %d\n", (int)j->proof, j->proof_sampled, im->diags.n - before,
+                count_forecasts(j->schedule));
     put_string(&value, j->proof_reason.at);
     for (int i = before; i < im->diags.n; i++) {
         const struct diag *w = &im->diags.at[i];
@@ -105,7 +144,10 @@ void cached_keep(const isamap *im, const struct job *j, int before, const struct
         put_string(&value, w->file);
         put_string(&value, w->text);
     }
-    schedule_print(j->schedule, &value);
+    schedule_print(j->schedule, &schedule);
+    put_string(&value, schedule.at);
+    text_free(&schedule);
+    put_forecasts(&value, j->schedule);
     cache_write(c, key, &value);
     text_free(&value);
 }

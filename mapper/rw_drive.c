@@ -1,8 +1,8 @@
 /* Driving rewrites by failures (ISA Mapper §2.3): a statement that the instructions do not execute
  * says where it differs, rewrites that answer that kind of failure are applied, the deepest
  * failures first, and what comes out is searched again. Breadth first, so that short sequences come
- * first; programs seen before are known by the hash of the canonical form of
- * the part that is rewritten. */
+ * first, and among equally long ones those that left least to do; programs seen before are known by
+ * the hash of the canonical form of the part that is rewritten. */
 #include "mapper/rewrite_int.h"
 #include "ir/memory.h"
 
@@ -289,7 +289,14 @@ static void search_adders(struct drive *v, struct search *s, const struct stage 
     }
 }
 
-static struct search look(struct drive *v, const struct stage *x, bool *goal) {
+/* What is mapped of a stage, and where the rest differs. */
+struct view {
+    struct search found;
+    double share; /* of its work is mapped */
+    bool goal;
+};
+
+static struct view look(struct drive *v, const struct stage *x) {
     struct search s = {.arena = &v->arena, .needles = v->d->needles, .limit = INT64_MAX};
     double work = 0, mapped = 0;
     for (int t = x->from; t < x->to; t++) {
@@ -320,8 +327,9 @@ static struct search look(struct drive *v, const struct stage *x, bool *goal) {
     }
     /* transforms of a bilinear algorithm may be left to others */
     bool bilinear = x->depth > 0 && x->step[0]->answers == 0;
-    *goal = mapped > (bilinear ? work / 2 : work * 0.999);
-    return s;
+    return (struct view){.found = s,
+                         .share = work > 0 ? mapped / work : 0,
+                         .goal = mapped > (bilinear ? work / 2 : work * 0.999)};
 }
 
 /* ---- applying ---- */
@@ -449,6 +457,28 @@ static void keep(struct drive *v, struct stage *x, const struct search *s) {
     x->kept = true;
 }
 
+/* The stages from `from` on, all as many rewrites away: those of which most is mapped are written
+ * further first, since there may not be room for what comes of all. */
+static void step_on(struct drive *v, int from) {
+    int n = v->n - from, *order = arena_array(&v->arena, (size_t)n, sizeof *order);
+    struct view *all = arena_array(&v->arena, (size_t)n, sizeof *all);
+    for (int i = 0; i < n; i++) {
+        int k = i;
+        all[i] = look(v, &v->at[from + i]);
+        for (; k > 0 && all[order[k - 1]].share < all[i].share; k--) order[k] = order[k - 1];
+        order[k] = i;
+    }
+    for (int i = 0; i < n; i++) {
+        int at = from + order[i];
+        struct view *x = &all[order[i]];
+        if (x->goal && v->d->unmapped_only) keep_wasteful(&x->found, v->at[at].program);
+        if (x->goal && at > 0)
+            keep(v, &v->at[at], &x->found);
+        else if (v->at[at].depth < MAX_DERIVATION)
+            expand(v, at, &x->found);
+    }
+}
+
 void drive_stmt(struct driver *d, const struct program *p, int stmt) {
     if (!rw_top(p, stmt) || (p->stmt[stmt].combine != COMBINE_ADD && work_of(p, stmt) == 0)) return;
     if (d->most_states <= 0 || d->most_states > MOST_STATES) d->most_states = MOST_STATES;
@@ -459,14 +489,9 @@ void drive_stmt(struct driver *d, const struct program *p, int stmt) {
     root.program = (struct program *)p; /* only read */
     GROW(&v.arena, v.at, v.n, v.cap);
     v.at[v.n++] = root;
-    for (int i = 0; i < v.n; i++) {
-        bool goal;
-        struct search s = look(&v, &v.at[i], &goal);
-        if (goal && d->unmapped_only) keep_wasteful(&s, v.at[i].program);
-        if (goal && i > 0)
-            keep(&v, &v.at[i], &s);
-        else if (v.at[i].depth < MAX_DERIVATION)
-            expand(&v, i, &s);
+    for (int from = 0, to; from < v.n; from = to) {
+        to = v.n;
+        step_on(&v, from);
     }
     for (int i = 0; i < v.n; i++)
         if (!v.at[i].kept) program_free(v.at[i].program);

@@ -69,6 +69,9 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
             bytes[i] = hold_bytes(w, p, e->t, o, opnd_access(w, e->t, o), &p->hold[i]);
     }
     banks_plan(w, e->nest, bytes, fixed);
+    for (int i = 0; i < e->t->nops; i++) /* what has no address of its own lies behind them */
+        if (fixed[i] >= 0 && fixed[i] + bytes[i] > at[e->t->op[i].memory])
+            at[e->t->op[i].memory] = fixed[i] + bytes[i];
     for (int i = 0; i < e->t->nops; i++) {
         const struct opnd *o = &e->t->op[i];
         bool lasts = o->writes || p->hold[i].depth < p->depth_out;
@@ -91,8 +94,8 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
         if (start > at[o->memory]) at[o->memory] = start;
         if (!o->writes) place_route(e, i, acc, at);
         if (!o->writes || !e->drained) continue;
-        way_place(e, o, task_access(w, e->t, o, true)->buffer, &r, p->hold[i].drain_by, &e->out[0],
-                  at);
+        way_place(e, o, task_access(w, e->t, o, true)->buffer, &r, &r, p->hold[i].drain_by,
+                  &e->out[0], at);
         e->store = e->out[0].queue[e->out[0].n];
         e->store_completes = e->out[0].completes[e->out[0].n];
     }
@@ -119,7 +122,10 @@ static void place_chain(struct emitter *e, int64_t *at) {
             if (!acc) continue;
             chain_region(w, &e->nest->plan, e->nest, t, o, &r);
             if (o->writes && e->nest->chain[i].leaves) {
-                way_place(e, o, w->p->stmt[t->stmt].dst.buffer, &r, 0, &e->out[i + 1], at);
+                struct region all;
+                chain_way_region(w, &e->nest->plan, e->nest, t, o, &all);
+                way_place(e, o, w->p->stmt[t->stmt].dst.buffer, &r, &all, 0, &e->out[i + 1], at);
+                e->out[i + 1].collects = e->nest->plan.collects && e->out[i + 1].n;
                 if (e->store < 0) {
                     e->store = e->out[i + 1].queue[e->out[i + 1].n];
                     e->store_completes = e->out[i + 1].completes[e->out[i + 1].n];

@@ -54,6 +54,7 @@ struct way_out { /* copies between a result's memory and home, from home on */
     struct held via[MAX_VIA];
     int completes[MAX_VIA + 1]; /* sync at which the move is done; -1 */
     int queue[MAX_VIA + 1], n; /* of the move that leaves via[k]; the last: the result's own memory */
+    bool collects; /* of a chain: all grains of a tile wait in the copy nearest to the result */
 };
 
 struct along { /* of an axis: [lo, lo + size) */
@@ -93,7 +94,7 @@ struct emitter {
     const char *unmoved;      /* a buffer whose tile no move brings; NULL */
     int load, load_completes; /* queue that brings what the sums start with, where nothing keeps it in step; -1 */
     bool load_ahead;          /* the storing queue gives its credits to that one */
-    bool *shared;    /* [nsyncs]: credits that it carries could be taken for other tokens */
+    bool *shared;    /* [token_numbers]: credits could be taken for other tokens */
     bool drained;    /* the core's own result goes home */
     int root; /* depth outside of which results have their credits */
     bool inside; /* they have them behind the fills of that depth, whose tokens are the same */
@@ -180,12 +181,15 @@ struct link result_link(const struct emitter *);             /* results, for the
 struct link start_link(const struct emitter *); /* the same of the queue that brings what they start with */
 struct link way_link(const struct way_out *, int k); /* from the k-th memory's inner neighbour */
 int within_depth(const struct machine *, int credits, const struct edge *); /* as its sync holds */
+/* Tokens of each sync and pair of queues that it joins are counted apart: which of all these. */
+size_t token_number(const struct emitter *, const struct edge *);
+size_t token_numbers(const struct emitter *);
 /* Do the queues that fill and store tell the core by the same tokens? Then none may be left over for the other to take. */
 bool same_tokens(const struct emitter *);
 /* Finds the syncs of a nest's credits that others take from too; when its queues are known. */
 void tokens_share(struct emitter *);
 /* Are credits on this edge taken as soon as they are given? Then nobody else can take them. */
-bool ways_same_tokens(const struct emitter *); /* fills, and a result that the core's queue takes on itself, share tokens */
+bool ways_same_tokens(const struct emitter *, int user); /* fills for that queue, and results that it takes on, share tokens */
 bool way_in_step(const struct emitter *, const struct way_out *, int k); /* slots of its k-th memory are not lent */
 bool in_step(const struct emitter *, const struct edge *back);
 /* Results that share tokens with fills have credits between two of them, where fills are rarer. */
@@ -242,8 +246,11 @@ bool result_finish(struct emitter *, struct nodes *, int operand, int depth);
 void nest_credits(struct emitter *, struct nodes *, bool give); /* of its results, at the root */
 
 /* out.c */
-void way_place(struct emitter *, const struct opnd *, int buffer, const struct region *, int by,
-               struct way_out *, int64_t *at); /* two slots in each memory */
+/* Two slots in each memory, for `r`; `own`: what leaves the result's own memory at a time. */
+void way_place(struct emitter *, const struct opnd *, int buffer, const struct region *own,
+               const struct region *r, int by, struct way_out *, int64_t *at);
+/* Around the grains of a tile: copies that collect their results begin, or all of the tile goes home. */
+bool ways_collect(struct emitter *, struct nodes *, bool begin);
 bool way_begin(struct emitter *, struct nodes *, const struct opnd *, int buffer,
                const struct held *, const struct region *, struct way_out *); /* out of its own memory */
 bool way_home(struct emitter *, struct nodes *, const struct opnd *, int buffer,

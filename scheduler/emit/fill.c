@@ -88,8 +88,8 @@ static struct flow flow_make(const struct emitter *e, const struct filling *firs
             again = !parts_keep(e->w, &e->nest->plan, e->t, o, h, c.depth, c.credits);
         if (again && h->depth - 1 > c.bracket) c.bracket = h->depth - 1;
     }
-    if (c.user == e->exec &&
-        (same_tokens(e) || ways_same_tokens(e) || (e->load >= 0 && !e->load_ahead)))
+    if (ways_same_tokens(e, c.user) ||
+        (c.user == e->exec && (same_tokens(e) || (e->load >= 0 && !e->load_ahead))))
         stay_in_result(e, &c);
     return c;
 }

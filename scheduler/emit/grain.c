@@ -247,7 +247,7 @@ static bool drain(struct emitter *e, struct nodes *out, const struct task *t, co
         edge_give(w, out, &back, (struct signal){0});
     else if (!edge_pass(w, out, &back))
         return false;
-    return way_home(e, out, o, acc->buffer, &r, way);
+    return way->collects || way_home(e, out, o, acc->buffer, &r, way);
 }
 
 /* What the copy of a result holds, counted in the buffer of another statement with the same axes,

@@ -9,13 +9,14 @@
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/work.h"
 
-void way_place(struct emitter *e, const struct opnd *o, int buffer, const struct region *r, int by,
-               struct way_out *way, int64_t *at) {
+void way_place(struct emitter *e, const struct opnd *o, int buffer, const struct region *own,
+               const struct region *r, int by, struct way_out *way, int64_t *at) {
     struct work *w = e->w;
     way->n = o->out.n;
     for (int k = 0; k <= way->n; k++) {
         const struct opnd *stop = opnd_stop(o, false, k);
-        way->queue[k] = transfer_queue(w, e->moves, buffer, stop, r, false, by, &way->completes[k]);
+        way->queue[k] = transfer_queue(w, e->moves, buffer, stop, k == way->n ? own : r, false, by,
+                                       &way->completes[k]);
         if (k == way->n) break;
         way->via[k].slots = 2;
         way->via[k].place = add_place(w, buffer, stop->memory, stop->align, &at[stop->memory],
@@ -61,7 +62,7 @@ static void turn(struct emitter *e, struct nodes *out, const struct opnd *stop, 
 static bool move_on(struct emitter *e, struct nodes *out, const struct opnd *o, int buffer,
                     const struct held *h, const struct region *r, struct way_out *way, int k) {
     const struct opnd *stop = opnd_stop(o, false, k);
-    if (k) turn(e, out, stop->to, way, k - 1, r);
+    if (k && !(way->collects && k == way->n)) turn(e, out, stop->to, way, k - 1, r);
     return emit_transfer(e->w, e->moves, out, buffer, stop, h, k ? &way->via[k - 1] : NULL, r,
                          false);
 }
@@ -84,6 +85,27 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
     return true;
 }
 
+bool ways_collect(struct emitter *e, struct nodes *out, bool begin) {
+    struct work *w = e->w;
+    for (int i = 0; i < e->nest->nchain; i++) {
+        const struct task *t = &w->task[e->nest->chain[i].task];
+        struct way_out *way = &e->out[i + 1];
+        for (int k = 0; k < t->nops && way->collects; k++) {
+            const struct opnd *o = &t->op[k];
+            const struct access *acc = &w->p->stmt[t->stmt].dst;
+            struct region all;
+            if (!o->writes) continue;
+            const struct opnd *near = opnd_stop(o, false, way->n - 1);
+            region_here(e, t, near, acc, &all);
+            if (begin)
+                turn(e, out, near, way, way->n - 1, &all);
+            else if (!way_home(e, out, o, acc->buffer, &all, way))
+                return false;
+        }
+    }
+    return true;
+}
+
 /* One for each slot, but of all results no more than their sync holds: they take and give in turn.
  */
 static int credits_of(const struct emitter *e, const struct way_out *way, int k, int *given) {
@@ -91,14 +113,14 @@ static int credits_of(const struct emitter *e, const struct way_out *way, int k,
     struct edge back = way_back(e, way, k), there = link_there(e, way_link(way, k));
     if (way_in_step(e, way, k)) return 0;
     if (back.kind != EDGE_TOKEN || via_channel(e, way, k).rotating) return way->via[k].slots;
-    int before = given[back.sync], all = before + way->via[k].slots;
+    int before = given[token_number(e, &back)], all = before + way->via[k].slots;
     all = within_depth(m, within_depth(m, all, &back), &there);
-    if (all > before) given[back.sync] = all;
+    if (all > before) given[token_number(e, &back)] = all;
     return all > before ? all - before : 0;
 }
 
 void ways_credits(struct emitter *e, struct nodes *out, bool give) {
-    int *given = arena_array(e->w->arena, (size_t)e->w->m->nsyncs + 1, sizeof *given);
+    int *given = arena_array(e->w->arena, token_numbers(e) + 1, sizeof *given);
     for (int i = 0; i <= e->nest->nchain; i++)
         for (int k = 0; k < e->out[i].n; k++) {
             int credits = credits_of(e, &e->out[i], k, given);

@@ -131,7 +131,9 @@ static bool follow_result(struct emitter *e, struct nodes *out, int i, int d) {
     struct nodes chain = {0}, spill = {0};
     struct val more = other_block(e, d, true);
     struct edge there = link_there(e, hand_link(e)), back = link_back(e, hand_link(e));
-    if (!grain_loops(e, &chain, 0)) return false;
+    if (!ways_collect(e, &chain, true) || !grain_loops(e, &chain, 0) ||
+        !ways_collect(e, &chain, false))
+        return false;
     if (hands(e) && !edge_pass(w, out, &there)) return false;
     nodes_when(w, out, val_make(&w->s->arena, SX_EQ, more, val_const(0)), "once", &chain);
     if (hands(e)) edge_give(w, out, &back, (struct signal){0});

@@ -37,38 +37,51 @@ struct link way_link(const struct way_out *way, int k) {
                          way->completes[k]};
 }
 
+static bool alike(const struct emitter *e, const struct edge *a, const struct edge *b) {
+    return edges_alike(e->w->m, a, b);
+}
+
+size_t token_number(const struct emitter *e, const struct edge *x) {
+    const struct machine *m = e->w->m;
+    size_t n = 0;
+    for (int i = 0; i < x->sync; i++) n += (size_t)sync_pairs(&m->sync[i]);
+    return n + (size_t)sync_pair(&m->sync[x->sync], x->from, x->to);
+}
+
+size_t token_numbers(const struct emitter *e) {
+    size_t n = 0;
+    for (int i = 0; i < e->w->m->nsyncs; i++) n += (size_t)sync_pairs(&e->w->m->sync[i]);
+    return n;
+}
+
 bool same_tokens(const struct emitter *e) {
     struct edge give = link_there(e, result_link(e)), back = link_back(e, result_link(e));
     if (e->store < 0 || back.kind != EDGE_TOKEN) return false;
     for (int i = 0; i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];
         struct edge to = link_there(e, fill_link(f)), from = link_back(e, fill_link(f));
-        if (f->queue < 0 || f->user != e->exec || to.kind != EDGE_TOKEN) continue;
-        if (to.sync == back.sync || from.sync == give.sync) return true;
+        if (f->queue < 0 || f->user != e->exec) continue;
+        if (alike(e, &to, &back) || alike(e, &from, &give)) return true;
     }
     return false;
-}
-
-/* The instructions' queue takes its result on by itself. */
-static bool way_own(const struct emitter *e, const struct way_out *way, int k) {
-    return way->queue[k + 1] == e->exec && !e->nest->nchain;
 }
 
 static bool way_same_tokens(const struct emitter *e, const struct way_out *way, int k) {
     struct edge give = link_there(e, way_link(way, k)), back = link_back(e, way_link(way, k));
-    if (!way_own(e, way, k) || back.kind != EDGE_TOKEN) return false;
+    if (back.kind != EDGE_TOKEN) return false;
     for (int i = 0; i < e->nfills; i++) {
-        struct edge to = link_there(e, fill_link(&e->fill[i])),
-                    from = link_back(e, fill_link(&e->fill[i]));
-        if (e->fill[i].queue < 0 || e->fill[i].user != e->exec || to.kind != EDGE_TOKEN) continue;
-        if (to.sync == back.sync || from.sync == give.sync) return true;
+        const struct filling *f = &e->fill[i];
+        struct edge to = link_there(e, fill_link(f)), from = link_back(e, fill_link(f));
+        if (f->queue < 0 || f->user != way->queue[k + 1]) continue;
+        if (alike(e, &to, &back) || alike(e, &from, &give)) return true;
     }
     return false;
 }
 
-bool ways_same_tokens(const struct emitter *e) {
-    for (int k = 0; k < e->out[0].n; k++)
-        if (way_same_tokens(e, &e->out[0], k)) return true;
+bool ways_same_tokens(const struct emitter *e, int user) {
+    for (int i = 0; i <= e->nest->nchain; i++)
+        for (int k = 0; k < e->out[i].n; k++)
+            if (e->out[i].queue[k + 1] == user && way_same_tokens(e, &e->out[i], k)) return true;
     return false;
 }
 
@@ -91,9 +104,11 @@ int within_depth(const struct machine *m, int credits, const struct edge *edge) 
 /* who: fills of the core by their queue and its user */
 enum { RESULTS, CHAIN, HANDED, WAYS, FILLS = WAYS + MAX_VIA };
 struct use {
-    int sync, who;
-    bool credits, settled, own; /* settled: with those of the core's results, by `same_tokens`; own:
-                                   a way that the core's queue begins, as such results */
+    size_t token; /* by number */
+    int who;
+    int fills, leaves; /* 1 + the queue for which copies are filled, or whose results go on: none of
+                          the fills' credits is out then (stay_in_result); 0 */
+    bool credits;
 };
 struct uses {
     struct use *at;
@@ -103,7 +118,7 @@ struct uses {
 static void add_use(struct emitter *e, struct uses *u, struct edge x, struct use use) {
     if (x.kind != EDGE_TOKEN) return;
     GROW(e->w->arena, u->at, u->n, u->cap);
-    use.sync = x.sync;
+    use.token = token_number(e, &x);
     u->at[u->n++] = use;
 }
 
@@ -115,9 +130,8 @@ static void add_uses(struct emitter *e, struct uses *u, struct link l, struct us
 }
 
 static bool clash(const struct use *a, const struct use *b) {
-    bool settled = ((a->who == RESULTS || a->own) && b->settled) ||
-                   ((b->who == RESULTS || b->own) && a->settled);
-    return a->sync == b->sync && a->who != b->who && !settled && (a->credits || b->credits);
+    bool settled = (a->fills && a->fills == b->leaves) || (b->fills && b->fills == a->leaves);
+    return a->token == b->token && a->who != b->who && !settled && (a->credits || b->credits);
 }
 
 /* What the chain reads from home: its fills wait for the queue that takes them, which waits for
@@ -146,36 +160,36 @@ static void chain_uses(struct emitter *e, struct uses *u) {
 
 void tokens_share(struct emitter *e) {
     struct uses u = {0};
-    add_uses(e, &u, result_link(e), (struct use){.who = RESULTS});
+    add_uses(e, &u, result_link(e), (struct use){.who = RESULTS, .leaves = e->exec + 1});
     if (e->chain != e->exec) add_uses(e, &u, hand_link(e), (struct use){.who = HANDED});
-    if (e->load_ahead) add_uses(e, &u, start_link(e), (struct use){.who = RESULTS});
+    if (e->load_ahead)
+        add_uses(e, &u, start_link(e), (struct use){.who = RESULTS, .leaves = e->exec + 1});
     for (int i = 0; i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];
         add_uses(e, &u, fill_link(f),
                  (struct use){.who = FILLS + f->queue * e->w->m->nqueues + f->user,
-                              .settled = f->user == e->exec});
+                              .fills = f->user + 1});
     }
     for (int i = 0; i <= e->nest->nchain; i++)
         for (int k = 0; k < e->out[i].n; k++)
             add_uses(e, &u, way_link(&e->out[i], k),
-                     (struct use){.who = WAYS + k, .own = way_own(e, &e->out[i], k)});
+                     (struct use){.who = WAYS + k, .leaves = e->out[i].queue[k + 1] + 1});
     chain_uses(e, &u);
-    e->shared = arena_array(e->w->arena, (size_t)e->w->m->nsyncs + 1, sizeof *e->shared);
+    e->shared = arena_array(e->w->arena, token_numbers(e) + 1, sizeof *e->shared);
     for (int i = 0; i < u.n; i++)
         for (int k = 0; k < i; k++)
-            if (clash(&u.at[i], &u.at[k])) e->shared[u.at[i].sync] = true;
+            if (clash(&u.at[i], &u.at[k])) e->shared[u.at[i].token] = true;
 }
 
 bool in_step(const struct emitter *e, const struct edge *back) {
-    return back->kind == EDGE_TOKEN && e->shared[back->sync];
+    return back->kind == EDGE_TOKEN && e->shared[token_number(e, back)];
 }
 
 /* Does the link give or take by the tokens of the other? */
 static bool shares(const struct emitter *e, struct link a, struct link b) {
     struct edge give = link_there(e, a), back = link_back(e, a), to = link_there(e, b),
                 from = link_back(e, b);
-    return back.kind == EDGE_TOKEN && to.kind == EDGE_TOKEN &&
-           (to.sync == back.sync || from.sync == give.sync);
+    return alike(e, &to, &back) || alike(e, &from, &give);
 }
 
 void results_root(struct emitter *e) {

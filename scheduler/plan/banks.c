@@ -121,6 +121,22 @@ bool banks_plan(struct work *w, const struct nest *n, const int64_t *bytes, int6
     return assign(w, n, bytes, address);
 }
 
+void banks_gaps(const struct work *w, const struct nest *n, const int64_t *bytes,
+                const int64_t *address, int64_t *used) {
+    const struct task *t = &w->task[n->core];
+    int64_t begin[MAX_MEMORIES] = {0};
+    recur_start(w, n, begin);
+    for (int m = 0; m < w->m->nmemories; m++) {
+        int64_t end = 0, copies = 0;
+        for (int i = 0; i < t->nops; i++) {
+            if (address[i] < 0 || t->op[i].memory != m) continue;
+            copies += bytes[i];
+            if (address[i] + bytes[i] > end) end = address[i] + bytes[i];
+        }
+        if (end - begin[m] > copies) used[m] += end - begin[m] - copies;
+    }
+}
+
 /* ---- chains ---- */
 
 bool banks_of_chain(const struct work *w, const struct nest *n) {

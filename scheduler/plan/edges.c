@@ -97,6 +97,12 @@ static bool holds_fewer(const struct machine *m, const struct edge *e, int slots
     return e->kind == EDGE_TOKEN && slots > 1 && s->depth >= 0 && s->depth < slots;
 }
 
+bool edges_alike(const struct machine *m, const struct edge *a, const struct edge *b) {
+    if (a->kind != EDGE_TOKEN || b->kind != EDGE_TOKEN || a->sync != b->sync) return false;
+    const struct sync *s = &m->sync[a->sync];
+    return sync_pair(s, a->from, a->to) == sync_pair(s, b->from, b->to);
+}
+
 /* Those of a pair of queues among several lie apart: they are no slots that turn. */
 bool edge_rotates(const struct machine *m, const struct edge *e, int slots) {
     return holds_fewer(m, e, slots) && sync_pairs(&m->sync[e->sync]) == 1;

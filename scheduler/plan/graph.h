@@ -31,6 +31,8 @@ struct edge edge_meeting(const struct edges *, int from, int to);
 bool queues_in_step(const struct edges *, int a, int b);
 bool edge_rotates(const struct machine *, const struct edge *, int slots); /* a channel for each */
 bool edge_holds(const struct machine *, const struct edge *, int slots);   /* so many are outstanding */
+/* Tokens of both could be taken for each other: of one sync, for one pair of queues. */
+bool edges_alike(const struct machine *, const struct edge *, const struct edge *);
 int64_t edge_objects(const struct machine *, int memory); /* bytes that syncs take of it */
 
 /* graph.c */

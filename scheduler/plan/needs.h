@@ -38,6 +38,8 @@ double remain_saving(const struct work *, const struct task *, const struct plan
 /* banks.c: addresses of the core's holds, of so many bytes each, where rules keep operands in different banks; -1
  * for those that may stand anywhere. They stand behind copies that stay over all steps. False: no room. */
 bool banks_plan(struct work *, const struct nest *, const int64_t *bytes, int64_t *address);
+/* What these addresses leave free between the holds, added to what is used of each memory: other copies lie behind them. */
+void banks_gaps(const struct work *, const struct nest *, const int64_t *bytes, const int64_t *address, int64_t *used);
 /* Does a rule keep operands of a follower in different banks? */
 bool banks_of_chain(const struct work *, const struct nest *);
 /* Addresses of the chain's own copies [nchain][operand], with the fewest slots, in memories where such a rule

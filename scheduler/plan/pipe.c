@@ -14,132 +14,6 @@
 #include "scheduler/plan/work.h"
 #include <math.h>
 
-/* ---- the chain ---- */
-
-struct grains { /* of a chain over the whole nest, and over one tile of the result */
-    double all, tile, elements; /* elements of one, at most */
-    int64_t size[MAX_AXES];
-};
-
-static struct grains grains_of(const struct pricing *c, const struct task *t) {
-    const struct work *w = c->w;
-    struct grains g = {.all = 1, .tile = 1, .elements = 1};
-    for (int a = 0; a < w->p->naxes; a++) {
-        if (!(w->p->stmt[t->stmt].axes >> a & 1)) continue;
-        struct sizes s = plan_sizes(w, c->plan, a, c->plan->depth_out);
-        int64_t most = nest_grain(c->nest, a), tile = plan_tile(w, c->plan, a, c->plan->depth_out);
-        double n = 0;
-        if (most < 1) most = 1;
-        for (int i = 0; i < s.n; i++)
-            n += (double)s.count[i] * (double)((s.size[i] + most - 1) / most);
-        int64_t parts = (tile + most - 1) / most;
-        g.size[a] = (tile + parts - 1) / parts;
-        g.all *= n;
-        g.tile *= (double)parts;
-        g.elements *= (double)g.size[a];
-    }
-    return g;
-}
-
-static const struct needle *drain_of(const struct pricing *c, const struct opnd *o) {
-    const struct machine *m = c->w->m;
-    for (int i = 0; i < c->moves->n; i++) {
-        const struct instr *in = c->moves->at[i].needle->in;
-        bool home = false;
-        for (int k = 0; k < in->nto; k++) home |= memory_is_home(m, in->to[k]);
-        if (home && move_takes(in, o->memory)) return c->moves->at[i].needle;
-    }
-    return NULL;
-}
-
-/* Of one grain, where that depends on its shape. */
-static double drain_cycles(const struct pricing *c, const struct task *t, const struct opnd *o,
-                           double otherwise) {
-    struct work *w = c->w;
-    int buffer = w->p->stmt[t->stmt].dst.buffer;
-    struct region r;
-    struct box box;
-    struct fit f;
-    chain_region(w, c->plan, c->nest, t, o, &r);
-    struct slot s = slot_make(&w->s->arena, &o->geom, &r);
-    struct view v = view_plain(buffer);
-    if (!box_make(w, &v, &o->geom, &s, &r, false, &box) ||
-        !fit_box(w, c->moves, 0, o->memory, work_home(w, buffer)->memory, &box, &f))
-        return otherwise;
-    return f.cycles;
-}
-
-/* Grains of a result whose slots fill up: the instructions wait for the store of the one that many
- * before. */
-static void drain_chain(struct pricing *c, const struct task *t, const struct opnd *o,
-                        const struct grains *g, double each, int slots) {
-    const struct needle *move = drain_of(c, o);
-    const struct instr *in = move ? move->in : NULL;
-    const struct machine *m = c->w->m;
-    double latency, overhead, interval, trips = plan_trips(c->w, c->plan, c->plan->depth_out),
-                                        bytes = g->elements * (double)type_size(o->decl->type);
-    if (!in) return;
-    instr_times(m, in, move->bound, NULL, &latency, &interval, &overhead);
-    double busy = 0;
-    if (in->bus >= 0) {
-        latency += m->bus[in->bus].latency;
-        if (m->bus[in->bus].rate > 0) busy = bytes / m->bus[in->bus].rate;
-    }
-    double store = overhead + fmax(interval, busy), seen;
-    if (!mexpr_constant(in->interval, &interval)) store = drain_cycles(c, t, o, store);
-    double moved = bytes * g->all;
-    charge(c, in, g->all, store, moved);
-    c->plan->bytes += moved;
-    if (in->queue == t->needle->in->queue ||
-        edge_find(c->w->edges, t->needle->in->queue, -1, in->queue).kind <= EDGE_FREE)
-        return;
-    instr_times(m, t->needle->in, t->needle->bound, NULL, &seen, NULL, NULL);
-    double again = fmax(store, (each + seen + store + latency) / slots),
-           wait = fmax(0, g->tile - slots) * fmax(0, again - each);
-    c->bubble += price_add(c, PRICE_GRAINS, trips * wait);
-    double last = fmax(store, each + g->tile * (store - each) - wait) + seen + latency;
-    c->tail += price_add(c, PRICE_LAST, fmax(0, last - c->tail));
-}
-
-/* Another queue takes the sums over: they wait for a slot that it has given back. `follow`: what it
- * takes for all of them, `seen`: until its last results are. */
-static void hand_over(struct pricing *c, const struct task *core, double follow, double seen) {
-    const struct opnd *o = core ? task_result(core) : NULL;
-    double trips = plan_trips(c->w, c->plan, c->plan->depth_out), made;
-    if (!o || nest_chain_queue(c->w, c->nest) == core->needle->in->queue) return;
-    instr_times(c->w->m, core->needle->in, core->needle->bound, NULL, &made, NULL, NULL);
-    double exec = c->queue[core->needle->in->queue], slots = c->plan->hold[o - core->op].slots,
-           turn = (exec + follow) / trips + made + seen;
-    c->bubble += price_add(c, PRICE_GRAINS, fmax(0, (trips - slots) * turn / slots - exec));
-}
-
-void pipe_chain(struct pricing *c, const struct task *core) {
-    struct work *w = c->w;
-    double follow = 0, seen = 0;
-    if (c->plan->is_static) return;
-    for (int i = 0; i < c->nest->nchain; i++) {
-        const struct task *t = &w->task[c->nest->chain[i].task];
-        struct grains g = grains_of(c, t);
-        int64_t size[MAX_SIZES];
-        double interval, overhead;
-        for (int k = 0; k < t->needle->in->nranged; k++) size[k] = 1;
-        for (int x = 0; x < t->needle->nx; x++)
-            if (t->needle->ranged[x] >= 0)
-                size[t->needle->ranged[x]] = t->axis[x] < 0
-                                                 ? t->needle->lo[x]
-                                                 : needle_leaf(t->needle, x, g.size[t->axis[x]]);
-        instr_times(w->m, t->needle->in, t->needle->bound, size, &seen, &interval, &overhead);
-        charge(c, t->needle->in, g.all,
-               price_add(c, PRICE_FOLLOWERS, g.all * (overhead + interval)) / g.all, 0);
-        follow += g.all * (overhead + interval);
-        for (int k = 0; k < t->nops; k++)
-            if (t->op[k].writes && t->op[k].where == IN_LOCAL && c->nest->chain[i].leaves)
-                drain_chain(c, t, &t->op[k], &g, overhead + interval,
-                            chain_slots(w, c->moves, c->nest, c->plan, t, &t->op[k]));
-    }
-    hand_over(c, core, follow, seen);
-}
-
 /* ---- signals ---- */
 
 enum { SIGNALS = 2 }; /* that go with a step */
@@ -292,7 +166,7 @@ static double queue_waits(const struct pricing *c, const struct flow *f, double 
         bool waited =
             s->slots == 1 || (!queues_in_step(c->w->edges, s->queue, s->user) &&
                               plan_least_inner(c->w, c->plan, s->depth, f->depth) < f->slots);
-        if (waited && s->depth > bracket) bracket = s->depth;
+        if ((waited || f->apart) && s->depth > bracket) bracket = s->depth;
     }
     for (int i = 0; i < c->nfills; i++) {
         const struct stream *s = &c->fill[i];
@@ -325,16 +199,12 @@ static double room_of(const struct pricing *c, int queue) {
     return depth > 0 ? (double)depth : INFINITY;
 }
 
-static bool same_sync(const struct edge *a, const struct edge *b) {
-    return a->kind == EDGE_TOKEN && b->kind == EDGE_TOKEN && a->sync == b->sync;
-}
-
 static bool shares_tokens(const struct pricing *c, const struct stream *f, int exec, int store) {
     struct edge give = edge_of_queue(c->w->edges, exec, store),
                 back = edge_of_queue(c->w->edges, store, exec),
                 to = edge_of_queue(c->w->edges, f->queue, f->user),
                 from = edge_of_queue(c->w->edges, f->user, f->queue);
-    return same_sync(&to, &back) || same_sync(&from, &give);
+    return edges_alike(c->w->m, &to, &back) || edges_alike(c->w->m, &from, &give);
 }
 
 /* Results on their way home take the fills' tokens: then no credit of the fills is out. */
@@ -526,28 +396,46 @@ static double bus_spared(const struct pricing *c, double exec, double waits) {
 /* Fills whose tokens those of results could be taken for end with each result: then the store is
  * waited for, and the next result's fills come only behind it. Where results lend their slots
  * between two fills, only the last one before a fill is waited for. */
-static double results_apart(const struct pricing *c, const struct task *core) {
-    int exec = core->needle->in->queue;
-    const struct stream *d = c->leaves.trips > 0 ? &c->leaves : &c->drain; /* moved on by `exec` */
-    double fill = 0, latency = 0;
+struct apart {
+    const struct stream *way; /* NULL: none shares tokens */
+    double stores, fills;     /* that are waited for */
+    double times;             /* ends of results, behind which fills come */
+};
+
+static bool fills_share(const struct pricing *c, const struct stream *f, const struct stream *d) {
+    return f->user == d->user && shares_tokens(c, f, d->user, d->queue);
+}
+
+static struct apart way_apart(const struct pricing *c, const struct stream *d) {
+    double fill = 0, latency = 0, results = plan_trips(c->w, c->plan, c->plan->depth_out);
     int deepest = -1;
-    if (d->trips <= 1 || d->queue == exec) return 0;
-    for (int i = 0; i < c->nfills; i++) {
-        const struct stream *f = &c->fill[i];
-        if (f->user != exec || !shares_tokens(c, f, exec, d->queue)) continue;
-        if (f->depth > deepest) deepest = f->depth;
-    }
-    if (deepest < 0) return 0;
+    if (d->trips <= 1 || d->queue == d->user) return (struct apart){0};
+    for (int i = 0; i < c->nfills; i++)
+        if (fills_share(c, &c->fill[i], d) && c->fill[i].depth > deepest)
+            deepest = c->fill[i].depth;
+    if (deepest < 0) return (struct apart){0};
     bool lend = results_lend(c->w, c->nest, c->plan, deepest);
-    double times = lend ? plan_trips(c->w, c->plan, deepest) : d->trips;
-    for (int i = 0; i < c->nfills; i++) {
+    double times = lend ? plan_trips(c->w, c->plan, deepest) : fmin(d->trips, results);
+    for (int i = 0; i < c->nfills && deepest >= c->plan->depth_out; i++) {
         const struct stream *f = &c->fill[i];
-        if (f->user != exec || !shares_tokens(c, f, exec, d->queue) || f->trips * f->often < times)
-            continue;
+        if (!fills_share(c, f, d) || f->trips * f->often < times) continue;
         fill += f->cycles;
         latency = fmax(latency, f->latency);
     }
-    return (times - 1) * (d->cycles + d->latency + fill + latency);
+    double stores = ((lend ? times : d->trips) - 1) * (d->cycles + d->latency);
+    return (struct apart){d, stores, (times - 1) * (fill + latency), times};
+}
+
+static struct apart results_apart(const struct pricing *c) {
+    struct apart leaves = way_apart(c, &c->leaves), drain = way_apart(c, &c->drain);
+    return leaves.stores + leaves.fills > drain.stores + drain.fills ? leaves : drain;
+}
+
+/* Fills outside of the results, one of which goes home while they are used, have one slot then. */
+static void flow_apart(const struct pricing *c, const struct apart *a, struct flow *f) {
+    for (int i = 0; i < c->nfills && a->way; i++)
+        f->apart |= c->fill[i].queue == f->queue && fills_share(c, &c->fill[i], a->way);
+    if (f->apart && f->depth < c->plan->depth_out) f->slots = 1;
 }
 
 double pipe_waits(struct pricing *c, const struct task *core) {
@@ -556,6 +444,7 @@ double pipe_waits(struct pricing *c, const struct task *core) {
     uint64_t seen = 0;
     int flows = 0;
     struct flow f = {0};
+    struct apart apart = results_apart(c);
     double lasting = 0; /* fills that shared loops do not repeat */
     for (int i = 0; i < c->nfills; i++)
         if (c->fill[i].depth < c->nest->nprefix) lasting += c->fill[i].cycles;
@@ -563,12 +452,15 @@ double pipe_waits(struct pricing *c, const struct task *core) {
         if (seen >> c->fill[i].queue & 1) continue;
         seen |= UINT64_C(1) << c->fill[i].queue;
         f = flow_of(c, c->fill[i].queue);
+        flow_apart(c, &apart, &f);
         f.ahead = ahead_of(c, core, &f);
         whole = outer_queue_waits(c, &f, exec);
         latency = fmax(latency, f.latency);
         lead += f.first;
         taken = fmax(taken, f.total - f.first + pipe_bus_taken(c, &f));
-        waits += whole + shared_waits(c, &f, exec);
+        double here = whole + shared_waits(c, &f, exec);
+        if (f.apart) apart.fills -= here * fmin(1, apart.times / f.steps);
+        waits += here;
         flows++;
     }
     lead += latency;
@@ -585,7 +477,7 @@ double pipe_waits(struct pricing *c, const struct task *core) {
     waits +=
         price_add(c, PRICE_BUS, fmax(0, fmax(taken, pipe_stores_held(c) - c->tail) - exec - waits));
     waits += price_add(c, PRICE_BEHIND, fmax(0, stores_paced(c, exec) - exec - waits));
-    waits += price_add(c, PRICE_APART, fmax(0, results_apart(c, core) - waits));
+    waits += price_add(c, PRICE_APART, apart.stores + fmax(0, apart.fills));
     c->plan->lead = lead - lasting;
     c->plan->tail = c->tail;
     double table = table_cycles(c, core);

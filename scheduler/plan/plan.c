@@ -382,9 +382,9 @@ static bool price_holds(struct pricing *c, const struct task *t) {
     bool crowded = passing_room(c, t, input) > 1;
     int64_t address[MAX_OPERANDS];
     if (crowded && c->plan->tiling) c->plan->tiling->crowded = true;
-    if (!fits_memories(c, result, input) || !banks_plan(w, c->nest, bytes, address) ||
-        !needs_keep(w, c->nest, c->plan))
-        return false;
+    if (!banks_plan(w, c->nest, bytes, address)) return false;
+    banks_gaps(w, c->nest, bytes, address, result);
+    if (!fits_memories(c, result, input) || !needs_keep(w, c->nest, c->plan)) return false;
     if (!route_holds(w, c->moves, c->nest, c->plan, result)) return false;
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];

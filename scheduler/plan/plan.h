@@ -44,6 +44,7 @@ struct plan {
     double cycles, port, bytes; /* cycles: what is compared: `predicted`, and a little for what else is used */
     int parts; /* 0: holds are filled whole; otherwise 1 + loops inside the deepest at which they are, in parts;
                   PARTS_AHEAD: whole, each before the instructions of the step before; PARTS_ANY: as is best, which pricing puts here */
+    bool collects; /* a chain's results wait in the memories on their way home until all of a tile is there (route_holds.c) */
     bool unspread; /* copies are filled whole, whatever the price of pieces is */
     int outward; /* 1 + steps that outer copies go out from the operands' own, each the one that saves most; 0: as is best, which pricing puts here */
     double alone; /* cycles in which the instructions run when nothing holds them up and issuing them is free */

@@ -90,6 +90,7 @@ struct flow { /* of all that a queue fills: the deepest holds set its pace */
     double seen; /* the longest of its streams */
     double ahead; /* steps that the entries of the instructions' queue are; INFINITY: it has room for any number */
     double early; /* steps that the deepest fills stand before theirs in the program */
+    bool apart; /* results on their way home take its tokens: no slot is lent while one does */
     double often, again; /* share of the steps that fill; waits where rings begin again */
 };
 /* flow.c */
@@ -109,9 +110,10 @@ double pipe_bus_taken(const struct pricing *, const struct flow *);
 double pipe_stores_held(const struct pricing *);
 /* The last step before depth `from` comes round again, beside a step on average. */
 double pipe_boundary(const struct pricing *, int from, int depth);
-/* pipe.c */
-/* The chain's issues, and the drains of its results. */
+/* chain_price.c: the chain's issues, and the drains of its results. */
 void pipe_chain(struct pricing *, const struct task *core);
+
+/* pipe.c */
 /* Signals that are instructions by themselves, in every queue. */
 void pipe_signals(struct pricing *, const struct task *core);
 /* Cycles before the instructions can begin, while they wait, and after them (SCHEDULING §3). */

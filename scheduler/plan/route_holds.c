@@ -10,6 +10,8 @@
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/work.h"
 #include <limits.h>
+#include <math.h>
+#include <string.h>
 
 static int64_t held_bytes(struct work *w, const struct moves *moves, const struct plan *p,
                           const struct task *t, const struct opnd *stop, const struct access *acc,
@@ -31,7 +33,7 @@ static void add_ways(struct work *w, const struct moves *moves, const struct nes
         for (int i = 0; i < t->nops; i++)
             for (const struct opnd *o = t->op[i].to; o; o = o->to) {
                 struct region r;
-                chain_region(w, p, n, t, o, &r);
+                chain_way_region(w, p, n, t, o, &r);
                 bytes[o->memory] += 2 * slot_bytes(w, o, &r);
             }
     }
@@ -67,9 +69,26 @@ static int slots_told(struct work *w, const struct moves *moves, const struct pl
     return fill && user ? slots_held(w->edges, fill, user, most) : most;
 }
 
-/* The step outwards of one copy that saves most. */
+/* All fills of an outer copy at that depth: the elements that they bring, or the cycles that they
+ * take one after the other. */
+static double fills_take(struct work *w, const struct moves *moves, const struct plan *p,
+                         const struct task *t, const struct outer *x, int depth, bool cycles) {
+    if (!cycles) return plan_traffic(w, p, t, x->acc, depth);
+    struct copy f = copy_price(w, moves, p, t, x->stop, x->acc, true, depth, 0);
+    return f.in ? plan_trips(w, p, depth) * (f.cycles + f.latency) : INFINITY;
+}
+
+/* Its fills take less than their latency, which two slots do not hide then. */
+static bool fills_are_short(struct work *w, const struct moves *moves, const struct plan *p,
+                            const struct task *t, const struct outer *x, int depth) {
+    struct copy f = copy_price(w, moves, p, t, x->stop, x->acc, true, depth, 0);
+    return f.in && f.cycles < f.latency;
+}
+
+/* The step outwards of one copy that saves most traffic or, of short fills and with all the slots
+ * that help, most cycles: fewer, longer fills. */
 static bool step(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p,
-                 struct outer *x, int count, int64_t *bytes) {
+                 struct outer *x, int count, bool cycles, int64_t *bytes) {
     const struct task *t = &w->task[n->core];
     double most = 0;
     int which = -1, depth = 0, slots = 0;
@@ -80,17 +99,19 @@ static bool step(struct work *w, const struct moves *moves, const struct nest *n
                     : n->is_grid ? n->nprefix /* in memories of an instance */
                                  : 0,
             memory = x[i].stop->memory;
-        if (grid_shares(w, n, memory)) continue;
-        double now = plan_traffic(w, p, t, x[i].acc, h->depth);
+        if (grid_shares(w, n, memory) ||
+            (cycles && !fills_are_short(w, moves, p, t, &x[i], h->depth)))
+            continue;
+        double now = fills_take(w, moves, p, t, &x[i], h->depth, cycles);
         for (int d = h->depth - 1; d >= least; d--) {
             int at = plan_normalise(w, p, x[i].acc, d);
             if (at < least) at = least;
-            double saved = now - plan_traffic(w, p, t, x[i].acc, at);
-            int wanted = plan_trips(w, p, at) > 1 ? x[i].most : 1;
+            double saved = now - fills_take(w, moves, p, t, &x[i], at, cycles);
+            int wanted = plan_trips(w, p, at) > 1 ? x[i].most : 1, useful = wanted;
             int64_t one = held_bytes(w, moves, p, t, x[i].stop, x[i].acc, at),
                     left = nest_room(w, n, memory) - bytes[memory] + x[i].bytes;
             while (wanted > 0 && one * wanted > left) wanted--;
-            if (saved <= most || !wanted) continue;
+            if (saved <= most || !wanted || (cycles && wanted < useful)) continue;
             most = saved;
             which = i, depth = at, slots = wanted, size = one * wanted;
         }
@@ -102,11 +123,43 @@ static bool step(struct work *w, const struct moves *moves, const struct nest *n
     return true;
 }
 
-bool route_holds(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p,
-                 int64_t *bytes) {
+bool chain_way_fit(struct work *w, const struct moves *moves, const struct nest *n,
+                   const struct plan *p, const struct task *t, const struct opnd *o, bool own,
+                   struct fit *f) {
+    struct region r, beyond;
+    struct slot far;
+    (own ? chain_region : chain_way_region)(w, p, n, t, o, &r);
+    struct slot near = slot_make(&w->s->arena, &o->geom, &r);
+    if (o->to) {
+        chain_way_region(w, p, n, t, o->to, &beyond);
+        far = slot_make(&w->s->arena, &o->to->geom, &beyond);
+    }
+    return copy_fit(w, moves, w->p->stmt[t->stmt].dst.buffer, o, &near, o->to ? &far : NULL, &r,
+                    false, 0, f);
+}
+
+/* Is there a move for each grain of the chain's results into a copy of the whole tile, and for all
+ * of it from there on? False also where no result has a way through another memory. */
+static bool can_collect(struct work *w, const struct moves *moves, const struct nest *n,
+                        struct plan *p) {
+    bool any = false;
+    p->collects = true;
+    for (int c = 0; c < n->nchain; c++) {
+        const struct task *t = &w->task[n->chain[c].task];
+        for (int i = 0; i < t->nops; i++)
+            for (const struct opnd *o = &t->op[i]; o && t->op[i].to; o = o->to) {
+                struct fit f;
+                any = true;
+                if (!chain_way_fit(w, moves, n, p, t, o, o == &t->op[i], &f)) return false;
+            }
+    }
+    return any;
+}
+
+/* Each outer copy beside its inner one, in as many slots as there is room for. */
+static bool first_holds(struct work *w, const struct moves *moves, const struct nest *n,
+                        struct plan *p, struct outer *x, int count, int64_t *bytes) {
     const struct task *t = &w->task[n->core];
-    struct outer x[MAX_OPERANDS * MAX_VIA];
-    int count = outers(w, t, x);
     add_ways(w, moves, n, p, bytes);
     for (int i = 0; i < count; i++) x[i].most = slots_told(w, moves, p, t, &x[i]);
     for (int slots = 1; slots <= 2; slots++) /* one for each first */
@@ -122,8 +175,29 @@ bool route_holds(struct work *w, const struct moves *moves, const struct nest *n
         }
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
         if (bytes[m] > nest_room(w, n, m)) return false;
+    return true;
+}
+
+bool route_holds(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p,
+                 int64_t *bytes) {
+    struct outer x[MAX_OPERANDS * MAX_VIA];
+    int64_t beside[MAX_MEMORIES]; /* without the routes */
+    int count = outers(w, &w->task[n->core], x);
+    memcpy(beside, bytes, sizeof *beside * (size_t)w->m->nmemories);
+    p->collects = !n->group && n->nchain && can_collect(w, moves, n, p);
+    bool fits = first_holds(w, moves, n, p, x, count, bytes);
+    if (!fits && p->collects) {
+        p->collects = false;
+        memcpy(bytes, beside, sizeof *beside * (size_t)w->m->nmemories);
+        count = outers(w, &w->task[n->core], x);
+        fits = first_holds(w, moves, n, p, x, count, bytes);
+    }
+    if (!fits) return false;
     int most = p->outward ? p->outward - 1 : INT_MAX, steps = 0;
-    while (count && steps < most && step(w, moves, n, p, x, count, bytes)) steps++;
+    while (count && steps < most &&
+           (step(w, moves, n, p, x, count, false, bytes) ||
+            step(w, moves, n, p, x, count, true, bytes)))
+        steps++;
     p->outward = 1 + steps;
     return true;
 }

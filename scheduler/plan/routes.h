@@ -5,7 +5,10 @@
 #include "scheduler/plan/task.h"
 
 struct fit;
+struct moves;
 struct nest;
+struct plan;
+struct work;
 
 /* routes.c */
 struct opnd route_stop(const struct work *, const struct opnd *, const struct route *,
@@ -34,6 +37,9 @@ void route_link(const struct work *, struct opnd *);     /* from and to, after r
 /* Then: the operand in the k-th memory, from home on, of its route in or out; the last is its own. */
 const struct opnd *opnd_stop(const struct opnd *, bool in, int k);
 
+/* route_holds.c: how a chain's result leaves its `own` memory, a grain at a time, or one on its way home. False: no move does it. */
+bool chain_way_fit(struct work *, const struct moves *, const struct nest *, const struct plan *,
+                   const struct task *, const struct opnd *, bool own, struct fit *);
 /* route_holds.c: holds in the memories of the routes, outwards while they fit and save traffic; adds to *bytes of
  * each memory. False: no room. */
 bool route_holds(struct work *, const struct moves *, const struct nest *, struct plan *,

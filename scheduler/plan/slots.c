@@ -44,22 +44,33 @@ int chain_slots_least(const struct work *w, const struct moves *moves, const str
     return 1;
 }
 
-/* One grain of a chain's operand, or all of what comes whole. */
-void chain_region(const struct work *w, const struct plan *p, const struct nest *n,
-                  const struct task *t, const struct opnd *o, struct region *r) {
+/* One grain of a chain's operand, or of `all` grains of a tile. */
+static void region_of_grains(const struct work *w, const struct plan *p, const struct nest *n,
+                             const struct task *t, const struct opnd *o, bool all,
+                             struct region *r) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     int64_t tile[MAX_AXES];
-    if (beside_is_whole(w, n, t, o)) {
-        beside_region(w, t, o, r);
-        return;
-    }
     for (uint64_t left = st->axes; left; left &= left - 1) {
         int a = __builtin_ctzll(left);
         int64_t grain = nest_grain(n, a);
         tile[a] = plan_tile(w, p, a, p->depth_out);
-        if (grain < tile[a]) tile[a] = grain;
+        if (grain < tile[a] && !all) tile[a] = grain;
     }
     tile_region(w, st, opnd_access(w, t, o), &o->geom, tile, r);
+}
+
+/* One grain of a chain's operand, or all of what comes whole. */
+void chain_region(const struct work *w, const struct plan *p, const struct nest *n,
+                  const struct task *t, const struct opnd *o, struct region *r) {
+    if (beside_is_whole(w, n, t, o))
+        beside_region(w, t, o, r);
+    else
+        region_of_grains(w, p, n, t, o, false, r);
+}
+
+void chain_way_region(const struct work *w, const struct plan *p, const struct nest *n,
+                      const struct task *t, const struct opnd *o, struct region *r) {
+    region_of_grains(w, p, n, t, o, p->collects, r);
 }
 
 static double chain_grains(const struct work *w, const struct nest *n, const struct plan *p,

@@ -135,6 +135,9 @@ int chain_slots(struct work *, const struct moves *, const struct nest *, const 
                 const struct task *, const struct opnd *);
 void chain_region(const struct work *, const struct plan *, const struct nest *,
                   const struct task *, const struct opnd *, struct region *); /* one grain */
+/* What a copy on the way home of a chain's result holds: a grain, or all of a tile where the plan collects it. */
+void chain_way_region(const struct work *, const struct plan *, const struct nest *,
+                      const struct task *, const struct opnd *, struct region *);
 /* Of a nest whose chain is complete: which results leave it, and which copies lie in place of dead ones. */
 void chain_lives(struct work *, struct nest *);
 /* In whose place the copy of the i-th follower's operand lies; follower -1: it has its own. */

@@ -2,6 +2,7 @@
 #include "backends/cpu/cpu_int.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 /* 16-bit floats by bit arithmetic: no conversion instruction, no runtime library. */
@@ -394,9 +395,27 @@ static LLVMValueRef compare(struct function *f, enum opcode op, enum type t, LLV
     return LLVMBuildICmp(f->builder, type_is_signed(t) ? sign[k] : plain[k], a, b, "");
 }
 
+/* The nearest number of the type, and 0 of NaN. What i32 holds is cut in floats and converted as
+ * i32: loops of this become vectors, which they do not with LLVM's own saturating conversion. */
 static LLVMValueRef cast_to_integer(struct function *f, enum type to, LLVMValueRef a) {
-    LLVMTypeRef over[] = {flight_type(f->cpu, to), LLVMTypeOf(a)};
-    return intrinsic(f, type_is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat", over, 2, &a, 1);
+    LLVMBuilderRef B = f->builder;
+    LLVMTypeRef type = flight_type(f->cpu, to), from = LLVMTypeOf(a);
+    if (type_size(to) > 4 || to == TYPE_U32) {
+        LLVMTypeRef over[] = {type, from};
+        return intrinsic(f, type_is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat", over, 2, &a,
+                         1);
+    }
+    int bits = 8 * (int)type_size(to) - type_is_signed(to);
+    bool inexact = to == TYPE_I32 && from != f->cpu->f64; /* the next float below is 127 less */
+    LLVMValueRef most = LLVMConstReal(from, ldexp(1, bits) - (inexact ? 128 : 1)),
+                 least = LLVMConstReal(from, type_is_signed(to) ? -ldexp(1, bits) : 0);
+    LLVMValueRef number = LLVMBuildFCmp(B, LLVMRealORD, a, a, ""),
+                 above = LLVMBuildFCmp(B, LLVMRealOGT, a, most, "");
+    a = LLVMBuildSelect(B, number, a, LLVMConstReal(from, 0), "");
+    a = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, a, least, ""), least, a, "");
+    a = LLVMBuildFPToSI(B, LLVMBuildSelect(B, above, most, a, ""), f->cpu->i32, "");
+    if (inexact) a = LLVMBuildSelect(B, above, LLVMConstInt(type, INT32_MAX, 0), a, "");
+    return LLVMBuildTruncOrBitCast(B, a, type, "");
 }
 
 static LLVMValueRef cast_build(struct function *f, enum type to, enum type from, LLVMValueRef a) {

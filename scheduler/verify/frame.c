@@ -46,6 +46,16 @@ bool places_share(const struct place *p, const struct place *q) {
            q->address < p->address + p->bytes * p->slots;
 }
 
+static bool anything_known(const struct sym *s, int place) {
+    return s->of[place].n > 0 || s->padded[place];
+}
+
+static void forget(struct sym *s, int place) {
+    s->of[place].n = 0;
+    s->unpadded += s->padded[place];
+    s->padded[place] = false;
+}
+
 /* Of the others that something is known of. With `frame`, of those outside it. */
 static void forget_others(struct sym *s, int place, bool frame) {
     struct group_of_places *g = &s->group[s->group_of[place]];
@@ -54,8 +64,8 @@ static void forget_others(struct sym *s, int place, bool frame) {
     for (int k = 0; k < g->n; k++) {
         int q = g->at[k];
         bool spared = q == place || (frame && s->stamp[q] == s->stamps);
-        if (!spared && s->of[q].n > 0 && places_share(&all[q], &all[place])) s->of[q].n = 0;
-        s->listed[q] = s->of[q].n > 0;
+        if (!spared && anything_known(s, q) && places_share(&all[q], &all[place])) forget(s, q);
+        s->listed[q] = anything_known(s, q);
         if (s->listed[q]) g->at[left++] = q;
     }
     g->n = left;

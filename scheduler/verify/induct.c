@@ -487,6 +487,7 @@ static bool walk_section(struct sym *s, const struct section *c, bool prepare) {
         for (int p = first[k]; p > 0; p = next[p - 1]) {
             frame_forget_sharers(s, p - 1);
             s->padded[p - 1] = true;
+            frame_list(s, p - 1);
         }
         if (!walk_nodes(s, &c->node[k], 1)) return false;
     }

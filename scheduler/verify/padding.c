@@ -5,14 +5,17 @@
 #include <string.h>
 
 /* All indices are those of elements, or of the padding that the home has room for and that is zero.
- */
+ * An index that the layout folds has no padding of its own: what would stand behind its end are
+ * elements. */
 bool work_in_padded_home(struct sym *s, int place, int buffer, const struct affine *index) {
     const struct place *p = &s->v->s->place[place];
+    const struct buffer *b = &s->v->p->buffer[buffer];
     const struct home_layout *h = sym_layout(s, place);
-    for (int e = 0; h && p->extent && e < s->v->p->buffer[buffer].ndims; e++) {
+    for (int e = 0; h && p->extent && e < b->ndims; e++) {
+        bool folded = p->extent[e] > h->period[e];
         int64_t lo, hi;
         affine_range(s, &index[e], &lo, &hi);
-        if (lo < 0 || hi >= p->extent[e] || p->extent[e] > h->period[e]) return false;
+        if (lo < 0 || hi >= (folded ? b->extent[e] : p->extent[e])) return false;
     }
     return h && p->extent && s->padded[place];
 }

@@ -435,14 +435,14 @@ void fills_close(struct emitter *e, struct nodes *out, int d) {
 /* One queue makes all fills, for the instructions, or these are outer copies, and all of them turn.
  */
 static bool may_stand_ahead(const struct emitter *e, const struct flow *c, int n) {
-    bool outer = c->user != e->exec, any = !outer && e->nest->plan.parts == PARTS_AHEAD && n == 1;
+    bool any = c->user == e->exec && e->nest->plan.parts == PARTS_AHEAD && n == 1;
     for (int i = 0; i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];
         if (!flows(f, c)) continue;
         if (f->level || f->keeps || (f->hold->depth == c->depth && f->held->slots < 2) ||
             (f->hold->spread && !c->apart.channel))
             return false;
-        any |= outer && f->hold->depth == c->depth && f->hold->ahead;
+        any |= f->hold->depth == c->depth && f->hold->ahead;
     }
     return any;
 }

@@ -135,6 +135,7 @@ double pipe_step(const struct flow *f, double step, double load, double begin) {
     if (!isinf(f->ahead)) {
         double ahead = f->ahead + f->early, whole = floor(ahead), rest = 1 - (ahead - whole);
         period = fmax(period, (rest * step + begin + f->latency) / (whole + 1));
+        period = fmax(period, f->held * load + fmax(0, 1 - f->ahead) * step);
     }
     return fmax(0, period - step);
 }

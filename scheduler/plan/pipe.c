@@ -218,29 +218,38 @@ static bool results_share(const struct pricing *c, const struct stream *f) {
 }
 
 /* Fills may stand a step ahead in a loop of equal lengths around their step, where no others come
- * between and the queue that fills takes all of one without being held up. */
+ * between. */
 static bool ahead_possible(const struct pricing *c, const struct flow *f, bool outer) {
     const struct nest *n = c->nest;
     const struct plan *p = c->plan;
     int d = f->depth - 1, user = -1;
-    double issues = 0;
     if (n->group || n->nprefix > 0 || n->part_n || d < 0 || f->slots < 2 ||
         (p->is_static && (!outer || loop_unrolled(c->w, n, p, d))) || (!outer && p->depth_out > d))
         return false;
     for (int i = 0; i < c->nfills; i++) {
         const struct stream *s = &c->fill[i];
         if (outer && s->queue != f->queue) continue;
-        if (outer ? !s->outer || (user >= 0 && s->user != user) || results_share(c, s)
+        if (outer ? !s->outer || (user >= 0 && s->user != user) ||
+                        (p->depth_out > d && results_share(c, s))
                   : s->operand < 0 || s->user != c->w->task[n->core].needle->in->queue ||
                         keeps_part(&p->hold[s->operand]))
             return false;
         if (s->depth == f->depth && (s->slots < 2 || s->pieces > 1)) return false;
-        if (s->depth == f->depth) issues += s->issues;
         user = s->user;
     }
     int a = p->loop[d].axis;
-    return issues + SIGNALS <= room_of(c, f->queue) && plan_tile(c->w, p, a, d) > p->loop[d].tile &&
+    return plan_tile(c->w, p, a, d) > p->loop[d].tile &&
            plan_tile(c->w, p, a, d) == plan_least(c->w, p, a, d);
+}
+
+/* A step ahead: what stands behind a step's fills in the program waits until their queue has room
+ * for those that have not begun. The share of these fills for which it waits. */
+static double ahead_held(const struct pricing *c, const struct flow *f) {
+    double entries = 0;
+    for (int i = 0; i < c->nfills; i++)
+        if (c->fill[i].queue == f->queue && c->fill[i].depth == f->depth)
+            entries += c->fill[i].issues + fill_signals(c, i);
+    return fmax(0, 1 - room_of(c, f->queue) / entries);
 }
 
 /* Waits where all fills but the first of each turn of the loop come a step earlier. */
@@ -249,6 +258,7 @@ static double ahead_waits(const struct pricing *c, const struct flow *f, double 
     double step = exec / f->steps, turns = plan_trips(c->w, c->plan, f->depth - 1);
     struct flow early = *f;
     early.early = 1;
+    early.held = ahead_held(c, f);
     double waits = queue_waits(c, &early, exec),
            late = pipe_step(f, step, f->load, f->load) - pipe_step(&early, step, f->load, f->load);
     return waits + price_add(c, PRICE_STEPS, (turns - 1) * late);

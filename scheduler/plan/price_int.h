@@ -90,6 +90,7 @@ struct flow { /* of all that a queue fills: the deepest holds set its pace */
     double seen; /* the longest of its streams */
     double ahead; /* steps that the entries of the instructions' queue are; INFINITY: it has room for any number */
     double early; /* steps that the deepest fills stand before theirs in the program */
+    double held; /* share of these fills that what stands behind them in the program waits for: their queue has no room */
     bool apart; /* results on their way home take its tokens: no slot is lent while one does */
     double often, again; /* share of the steps that fill; waits where rings begin again */
 };

@@ -301,20 +301,29 @@ bool system_word(const char *word, int *level, const char **file);
 #define SYSTEM_CACHES "/sys/devices/system/cpu/cpu0/cache"
 int64_t system_value(const char *folder, const char *word);
 
-/* Cycles for an element that the fallback copies: rows along one axis on both sides, along two, or
- * in any other way; and for a point of a statement that is no copy: four bytes of it in a vector,
- * or one by one. */
+/* loops.c: what the fallback takes for a point. Of a plain copy: its rows go along one axis on both
+ * sides, along two, or in any other way; of another statement: in vectors, since its innermost loop
+ * goes along the rows of all that it touches, or one by one. */
 enum copy_kind { COPY_ROWS, COPY_TURN, COPY_ANY, COPY_VECTOR, COPY_NONE };
-/* Of a copy whose rows go along these axes on both sides; -1: along none. Of axes that share a
- * dimension of the source, as those of a window, all but the longest are written out value by
- * value, up to so many values. */
-enum { MAX_LISTED = 64, ROW_OF_WINDOW = 8 /* elements, where such an axis is no row */ };
-enum copy_kind copy_kind_of(const struct program *, const struct stmt *, int from, int to);
-/* Of another statement: does its innermost loop go along the rows of all that it touches? row: the axis along which the destination's
- * rows go, then those of its reads; -1: none. */
-enum copy_kind loop_kind_of(const struct program *, const struct stmt *, const int *row);
-double loop_words(const struct program *, const struct stmt *); /* of four bytes, in its widest element; 1 at least */
+/* Windows are written out up to so many values; of so few elements is no row, where an axis is part of one. */
+enum { MAX_LISTED = 64, ROW_OF_WINDOW = 8 };
+struct row_order { /* where the elements of arrays follow one another */
+    int (*dim)(const void *of, int buffer); /* along this dimension; -1: along none */
+    const void *of;
+};
+enum copy_kind loop_kind_of(const struct program *, const struct stmt *, const struct row_order *); /* NULL: row-major */
+double loop_cycles(const struct machine *, int fallback, const struct program *, const struct stmt *, enum copy_kind, const struct row_order *); /* for a point */
+double op_weight(const struct machine *, int fallback, enum opcode); /* of how many additions it takes the time */
 double fallback_cycles(const struct machine *, int fallback, enum copy_kind);
+int rows_axis(const struct program *, const struct stmt *, const struct access *, const struct row_order *); /* that walks along them, element by element; -1: none */
+/* All of its points, by one instance, with what passes the caches. */
+double loop_alone(const struct machine *, int fallback, const struct program *, const struct stmt *, const struct row_order *);
+/* Of bytes that pass the caches which are too small to hold so many; of these cycles, those that computing does not hide. */
+struct passing { /* bytes that come, with those of lines that are written; and that go back, changed */
+    double brought, back;
+};
+double stream_cycles(const struct machine *, struct passing, double held, double *exposed);
+double access_bytes(const struct program *, const struct stmt *, const struct access *); /* that one execution of the statement touches at most */
 
 int64_t machine_home_align(const struct machine *); /* of machine.home, once that is known */
 

@@ -38,7 +38,6 @@ void term_simplify(struct arena *, struct term *, const struct program *, int st
 void term_saturates(struct term *); /* floats need not be exact beyond the clip behind them */
 bool term_absorbs_zero(const struct term *, int node); /* a zero read makes the node zero */
 bool access_same(const struct program *, const struct access *, const struct access *);
-double op_weight(const struct machine *, enum opcode); /* of a scalar operation, in intervals of the fallback */
 
 /* ---- needles ---- */
 struct needle_axis {

@@ -45,7 +45,7 @@ double fallback_price(const struct covering *c, const struct program *p, const s
     for (int a = 0; a < p->naxes; a++)
         if (s->axes >> a & 1) points *= (double)p->axis[a].extent;
     for (int i = 0; i < s->nops; i++)
-        if (op_info[s->op[i].code].arity > 0) weight += op_weight(m, s->op[i].code);
+        if (op_info[s->op[i].code].arity > 0) weight += op_weight(m, 0, s->op[i].code);
     points = (double)stmt_looks_at(p, s, (int64_t)fmin(points, 0x1p62));
     return fallback_reference(m, points * interval * fmax(weight, 1));
 }

@@ -8,12 +8,6 @@ bool access_same(const struct program *p, const struct access *a, const struct a
     return access_equal(p, a, b);
 }
 
-double op_weight(const struct machine *m, enum opcode code) {
-    if (code == OP_DIV || code == OP_MOD || code == OP_SQRT) return m->fallback[0].divide;
-    if (code == OP_CLIP) return 2; /* a min and a max */
-    return op_info[code].flags & OP_FLOAT_ONLY ? m->fallback[0].function : 1;
-}
-
 static void fold(struct term *t, struct term_node *node) {
     union value arg[3];
     if (node->code == OP_LITERAL) node->constant = true;

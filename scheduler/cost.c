@@ -142,7 +142,7 @@ static double passing_bytes(const struct work *w, const struct nest *n, int buff
         const struct stmt *st = &w->p->stmt[w->task[nest_task(n, i)].stmt];
         for (int r = -1; r < st->nreads; r++) {
             const struct access *acc = r < 0 ? &st->dst : &st->read[r];
-            if (acc->buffer == buffer) most = fmax(most, access_bytes(w, st, acc));
+            if (acc->buffer == buffer) most = fmax(most, access_bytes(w->p, st, acc));
         }
     }
     return most;

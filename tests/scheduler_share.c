@@ -132,6 +132,30 @@ static void tiles_suit_the_instances(void **state) {
     }
 }
 
+/* Loops of the fallback are shared where waking the threads costs less than what they save: that
+ * hangs on how much a turn computes. */
+static void loops_are_shared_by_their_work(void **state) {
+    (void)state;
+    static const struct {
+        const char *is;
+        bool shared;
+    } loops[] = {{"i16(clip(shr(i64(A[i,j]) * 1234567 + 8, 24), -128, 127))", true},
+                 {"A[i,j] ^ 3", false}};
+    for (size_t k = 0; k < sizeof loops / sizeof *loops; k++) {
+        char text[300];
+        struct compiled r;
+        int64_t most, all, tile;
+        snprintf(text, sizeof text,
+                 "kernel a() { in A: i16[64, 512]  out y: i16[64, 512]\n"
+                 "  axes i: 64, j: 512\n  y[i,j] = %s }",
+                 loops[k].is);
+        run_open(&r, "machines/cpu-avx2.xml", 8, text, 8);
+        if (shares(r.s, 8, &most, &all, &tile) != loops[k].shared)
+            fail_msg("%s: %s", loops[k].is, loops[k].shared ? "not shared" : "shared");
+        compiled_free(&r);
+    }
+}
+
 /* A depthwise convolution along its rows: the input is copied with its padding, not once for each
  * place of the window. */
 static void windows_lie_where_they_are(void **state) {
@@ -166,6 +190,7 @@ static void rings_break_windows(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_are_balanced), cmocka_unit_test(tiles_suit_the_instances),
+        cmocka_unit_test(loops_are_shared_by_their_work),
         cmocka_unit_test(windows_lie_where_they_are), cmocka_unit_test(rings_break_windows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

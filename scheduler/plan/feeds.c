@@ -200,7 +200,7 @@ static int cheapest(const struct work *w, const struct nest *n, struct feed f) {
         double tile = tile_bytes(w, n, &f, f.depth);
         if (tile > fmax(near, far)) continue;
         double cycles = turns_cycles(w, n, &f) +
-                        stream_cycles(w, (struct passing){2 * bytes, bytes}, 2 * tile, &exposed);
+                        stream_cycles(w->m, (struct passing){2 * bytes, bytes}, 2 * tile, &exposed);
         if (cycles <= best) found = f.depth, best = cycles;
     }
     return found;

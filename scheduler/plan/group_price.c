@@ -148,7 +148,7 @@ static double asking_cycles(const struct work *w, const struct draft *d, const s
         for (int k = 0; k < d->ntouches; k++)
             if (d->touch[k].member == member && d->touch[k].buffer == a->buffer)
                 bytes = touch_bytes(w, &d->touch[k]);
-        double stream = core ? stream_cycles(w, (struct passing){bytes, 0}, bytes, &far) : 0;
+        double stream = core ? stream_cycles(w->m, (struct passing){bytes, 0}, bytes, &far) : 0;
         cycles = fmax(fmax(cycles, stream), a->cycles) + (core ? far : 0);
     }
     return cycles;
@@ -175,7 +175,7 @@ double part_cycles(const struct work *w, const struct draft *d, const struct nes
     double held, far, near;
     struct passing passing = passing_bytes(w, d, g, member, &held);
     double cycles = n ? 0 : host_turns(w, q->stmt, 0, g && turn_cuts(w, d, g, member)),
-           stream = stream_cycles(w, passing, held, &far),
+           stream = stream_cycles(w->m, passing, held, &far),
            tiles = tiles_cycles(w, d, member, &near), part = n ? grid_part(w, n) : 1,
            enter = g && w->fallback >= 0 ? part * g->turns * w->m->fallback[w->fallback].enter : 0;
     for (int i = 0; n && i < n->nchain; i++) cycles += part * task_cost(w, n->chain[i].task);

@@ -11,46 +11,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The axis along which consecutive elements of the buffer's home follow each other; -1: none. */
-static int row_axis(const struct work *w, const struct stmt *st, const struct access *acc) {
-    const struct buffer *b = &w->p->buffer[acc->buffer];
-    const struct home *h = work_home(w, acc->buffer);
-    int dim = b->ndims - 1;
+/* The dimension along which elements of the buffer's home follow each other; -1: none. */
+static int row_dim(const void *of, int buffer) {
+    const struct work *w = of;
+    const struct home *h = work_home(w, buffer);
+    int dim = w->p->buffer[buffer].ndims - 1;
     for (int i = 0; h->packed && i < h->n; i++)
         if (h->stride[i] == 1) dim = h->at[i].dim;
-    for (int a = 0; a < w->p->naxes && dim >= 0; a++)
-        if ((st->axes >> a & 1) && access_coef(w->p, acc, dim, a) == 1 && w->p->axis[a].extent > 1)
-            return a;
-    return -1;
-}
-
-static enum copy_kind kind_of(const struct work *w, const struct stmt *st) {
-    if (st->combine != COMBINE_SET || st->nops != 1 || st->op[0].code != OP_READ || st->nwhere) {
-        int *row = memory_array((size_t)st->nreads + 1, sizeof *row);
-        for (int r = -1; r < st->nreads; r++)
-            row[r + 1] = row_axis(w, st, r < 0 ? &st->dst : &st->read[r]);
-        enum copy_kind kind = loop_kind_of(w->p, st, row);
-        free(row);
-        return kind;
-    }
-    const struct access *from = &st->read[st->op[0].read];
-    return copy_kind_of(w->p, st, row_axis(w, st, from), row_axis(w, st, &st->dst));
-}
-
-double stream_cycles(const struct work *w, struct passing s, double held, double *exposed) {
-    double worst = 0;
-    *exposed = 0;
-    for (int m = 0; m < w->m->nmemories; m++) {
-        const struct memory *mem = &w->m->memory[m];
-        if (mem->caches < 0 || mem->size <= 0 || mem->line <= 0 ||
-            held <= mem->usable * (double)mem->size)
-            continue;
-        double cycles = (s.brought + mem->writeback * s.back) / (double)mem->line * mem->refill;
-        if (cycles <= worst) continue;
-        worst = cycles;
-        *exposed = cycles * (1 - mem->hidden);
-    }
-    return worst;
+    return dim;
 }
 
 double host_in_cycles(const struct work *w, int queue, double cycles) {
@@ -139,42 +107,9 @@ static double host_share(const struct work *w, int stmt, struct loop *out) {
     return best;
 }
 
-double access_bytes(const struct work *w, const struct stmt *st, const struct access *acc) {
-    const struct buffer *b = &w->p->buffer[acc->buffer];
-    double elements = 1;
-    for (int a = 0; a < w->p->naxes; a++)
-        if ((st->axes >> a & 1) && access_varies(w->p, acc, a))
-            elements *= (double)w->p->axis[a].extent;
-    return fmin(elements, (double)b->elements) * (double)type_size(b->type);
-}
-
-/* Bytes of the buffer that the statement touches; of the average step, where its extent grows. */
-static double touched_bytes(const struct work *w, const struct stmt *st, const struct access *acc,
-                            double points) {
-    double box = 1;
-    for (int a = 0; a < w->p->naxes; a++)
-        if (st->axes >> a & 1) box *= (double)w->p->axis[a].extent;
-    return access_bytes(w, st, acc) * points / fmax(box, 1);
-}
-
-/* Of points in vectors, and of what they bring from far away. */
-static double vector_cycles(const struct work *w, const struct stmt *st, double points,
-                            double cycles) {
-    double back = touched_bytes(w, st, &st->dst, points), brought = back, exposed;
-    for (int r = 0; r < st->nreads; r++) brought += touched_bytes(w, st, &st->read[r], points);
-    return cycles * loop_words(w->p, st) +
-           stream_cycles(w, (struct passing){brought, back}, brought, &exposed);
-}
-
 static double host_alone(const struct work *w, int stmt) {
-    const struct stmt *st = &w->p->stmt[stmt];
-    double points = (double)stmt_looks_at(w->p, st, stmt_points(w->p, st)), exposed;
-    enum copy_kind kind = kind_of(w, st);
-    double cycles = points * fallback_cycles(w->m, w->fallback, kind);
-    if (kind == COPY_ANY || kind == COPY_NONE) return cycles;
-    if (kind == COPY_VECTOR) return vector_cycles(w, st, points, cycles);
-    double bytes = points * (double)type_size(w->p->buffer[st->dst.buffer].type);
-    return cycles + stream_cycles(w, (struct passing){2 * bytes, bytes}, 2 * bytes, &exposed);
+    struct row_order rows = {row_dim, w};
+    return loop_alone(w->m, w->fallback, w->p, &w->p->stmt[stmt], &rows);
 }
 
 static double host_shared(const struct work *w, int stmt, double alone, struct loop *part) {
@@ -208,7 +143,8 @@ static bool cuts_block(const struct work *w, const struct access *acc, int axis,
 /* Has a tile too little of a row to copy it in vectors? */
 static bool cuts_row(const struct work *w, const struct stmt *st, const struct access *acc,
                      int axis, int64_t tile) {
-    return tile < ROW_OF_WINDOW && row_axis(w, st, acc) == axis;
+    struct row_order rows = {row_dim, w};
+    return tile < ROW_OF_WINDOW && rows_axis(w->p, st, acc, &rows) == axis;
 }
 
 bool host_cuts(const struct work *w, int stmt, int axis, int64_t tile) {
@@ -216,14 +152,16 @@ bool host_cuts(const struct work *w, int stmt, int axis, int64_t tile) {
     if (tile >= w->p->axis[axis].extent) return false;
     bool cuts = cuts_block(w, &st->dst, axis, tile) || cuts_row(w, st, &st->dst, axis, tile);
     for (int r = 0; r < st->nreads; r++)
-        cuts |= cuts_block(w, &st->read[r], axis, tile) || cuts_row(w, st, &st->read[r], axis, tile);
+        cuts |=
+            cuts_block(w, &st->read[r], axis, tile) || cuts_row(w, st, &st->read[r], axis, tile);
     return cuts;
 }
 
 double host_turns(const struct work *w, int stmt, double turns, bool cuts) {
     const struct stmt *st = &w->p->stmt[stmt];
-    enum copy_kind kind = kind_of(w, st);
+    struct row_order rows = {row_dim, w};
+    enum copy_kind kind = loop_kind_of(w->p, st, &rows);
     if (cuts && kind != COPY_NONE && kind != COPY_VECTOR) kind = COPY_ANY;
-    return (double)stmt_points(w->p, st) * fallback_cycles(w->m, w->fallback, kind) +
+    return (double)stmt_points(w->p, st) * loop_cycles(w->m, w->fallback, w->p, st, kind, &rows) +
            turns * w->m->fallback[w->fallback].enter;
 }

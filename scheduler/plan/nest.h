@@ -185,14 +185,8 @@ double host_cycles(const struct work *, int stmt); /* of a statement on the fall
 bool host_is_shared(const struct work *, int stmt, struct loop *part);
 /* The fallback's cycles in those of the queue's clock. */
 double host_in_cycles(const struct work *, int queue, double cycles);
-/* Of bytes that pass the caches which are too small to hold so many; of these cycles, those that computing does not hide. */
-struct passing { /* bytes that come, with those of lines that are written; and that go back, changed */
-    double brought, back;
-};
-double stream_cycles(const struct work *, struct passing, double held, double *exposed);
 /* Of a copy tile by tile, from cache to cache. cuts: a tile ends inside a block of a layout (host_cuts). */
 double host_turns(const struct work *, int stmt, double turns, bool cuts);
-double access_bytes(const struct work *, const struct stmt *, const struct access *); /* that one execution of the statement touches at most */
 bool host_cuts(const struct work *, int stmt, int axis, int64_t tile); /* tiles of so many values of the axis do */
 
 /* feeds.c */

@@ -43,7 +43,7 @@ static bool size_at(const struct kernel_param *p, const struct bindings *names, 
 }
 
 struct sizes check_sizes(const struct machine *m, const struct instr *x, enum corner corner) {
-    struct sizes s = {.known = x->semantics->nparams <= MAX_SIZES};
+    struct sizes s = {.known = x->semantics->nparams <= MOST_SIZES};
     int ranged = 0;
     for (int i = 0; i < x->semantics->nparams && s.known; i++) {
         const struct kernel_param *p = &x->semantics->param[i];
@@ -200,9 +200,9 @@ static void check_move(const struct machine *m, const struct instr *x, struct di
 /* binds at two places of the ranges: what the IR has to say about the semantics */
 static void check_semantics(const struct machine *m, const struct instr *x,
                             struct known_maps *known, struct diags *d) {
-    if (x->semantics->nparams > MAX_SIZES) {
+    if (x->semantics->nparams > MOST_SIZES) {
         check_error(d, x->at, "'%s' has %d parameters, expected at most %d", x->id,
-                    x->semantics->nparams, MAX_SIZES);
+                    x->semantics->nparams, MOST_SIZES);
         return;
     }
     for (int c = CORNER_LOW; c <= CORNER_MIDDLE; c++) {

@@ -4,17 +4,17 @@
 
 #include "machines/tree.h"
 
-enum { MAX_SIZES = 64 };
+enum { MOST_SIZES = 64 };
 
 /* Sizes of an instruction at which it is tried: the low end of every range, the high end, or a
  * middle that fills a tile. */
 enum corner { CORNER_LOW, CORNER_MIDDLE, CORNER_HIGH };
 
 struct sizes {
-    struct binding at[MAX_SIZES]; /* every kernel parameter that has a value, in order */
+    struct binding at[MOST_SIZES]; /* every kernel parameter that has a value, in order */
     int n;
-    int64_t ranged[MAX_SIZES]; /* one for each of instr.ranged */
-    bool unbounded[MAX_SIZES]; /* CORNER_HIGH of a size without an end */
+    int64_t ranged[MOST_SIZES]; /* one for each of instr.ranged */
+    bool unbounded[MOST_SIZES]; /* CORNER_HIGH of a size without an end */
     bool known;                /* all have a value; otherwise: */
     const struct kernel_param *missing;
 };
@@ -43,6 +43,7 @@ void check_instr_bits(const struct machine *, const struct instr *, struct diags
 void check_other_bits(const struct machine *,
                       struct diags *); /* configure, sync, begin, end, formats */
 void check_queues(const struct machine *, struct diags *);
+void check_axes(const struct machine *, struct diags *);
 void check_reach(const struct machine *, struct diags *);
 
 #endif

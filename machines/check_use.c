@@ -327,5 +327,6 @@ bool machine_advise(const struct machine *m, struct diags *d) {
     check_ways(m, d);
     check_emits(m, d);
     check_instances(m, d);
+    check_axes(m, d);
     return d->errors == before;
 }

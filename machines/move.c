@@ -1,6 +1,7 @@
 /* Moves as lists of axes, read off their semantics by binding them at sample sizes. */
 #include "machines/move.h"
 #include "machines/layout.h"
+#include "machines/move_side.h"
 #include "machines/reach.h"
 #include <string.h>
 
@@ -59,77 +60,17 @@ static int operand_of(const struct instr *in, int buffer) {
     return -1;
 }
 
-/* Axis x of an operand in a layout: the place that names its stride, or the distance between
- * neighbours along it, which must be the same everywhere. */
-static bool layout_stride(const struct program *p, const struct access *a, const struct layout *map,
-                          const struct strides *st, int x, int64_t *stride, int *name) {
-    const struct buffer *b = &p->buffer[a->buffer];
-    int64_t index[MAX_DIMS], before = 0;
-    for (int i = 0; i < map->nplaces; i++) {
-        const struct lexpr *e = map->place[i].expr;
-        bool walked = false;
-        for (int d = 0; d < b->ndims; d++) walked |= access_coef(p, a, d, x) && lexpr_uses(e, d);
-        if (!walked || st->name[i] < 0) continue;
-        if (*name >= 0 || e->op != 'i' || access_coef(p, a, e->index, x) != 1) return false;
-        *name = st->name[i];
-    }
-    for (int64_t v = 0; *name < 0 && v < p->axis[x].extent; v++) {
-        for (int d = 0; d < b->ndims; d++)
-            index[d] = access_coef(p, a, d, p->naxes) + v * access_coef(p, a, d, x);
-        int64_t at = layout_offset(map, b->ndims, b->extent, st->stride, index);
-        if (v == 1) *stride = at - before;
-        if (v > 0 && at - before != *stride) return false;
-        before = at;
-    }
-    return *stride >= 0;
-}
-
-/* Stride of axis x on one side, or what it would be in dense places; *name: of a stride that the
- * schedule chooses. */
-static bool side_stride(const struct machine *m, const struct instr *in, const struct program *p,
-                        const struct access *a, int operand, bool dense, int x, int64_t *stride,
-                        int *name) {
-    const struct operand_layout *l = &in->operand[operand].layout[0];
-    const struct buffer *b = &p->buffer[a->buffer];
-    *stride = 0;
-    *name = -1;
-    if (layout_spreads(l->map)) { /* a fragment, seen as a whole (struct form) */
-        int64_t whole = FRAGMENT;
-        for (int d = b->ndims - 1; d >= 0; d--, whole *= FRAGMENT) {
-            int64_t c = access_coef(p, a, d, x);
-            if (c && (c != 1 || *stride || b->ndims > 2)) return false;
-            if (c) *stride = whole;
-        }
-        return true;
-    }
-    struct strides st;
-    if (!operand_strides(m, in, operand, 0, p, &st)) return false;
-    if (dense) {
-        int64_t run[MAX_PLACES];
-        layout_strides(l->map, b->ndims, b->extent, run);
-        for (int i = 0; i < st.n; i++) st.stride[i] = run[i], st.name[i] = -1;
-    }
-    if (l->map) return layout_stride(p, a, l->map, &st, x, stride, name);
-    for (int d = b->ndims - 1; d >= 0; d--) {
-        int64_t c = access_coef(p, a, d, x);
-        if (!c) continue;
-        *name = c == 1 || st.name[d] < 0 ? st.name[d] : -2;
-        if (c < 1 || *stride || *name == -2) return false;
-        if (*name < 0) *stride = st.stride[d] * c;
-    }
-    return true;
-}
-
 /* A stride that changes with a size must be that of dense places. */
 static bool set_side(const struct machine *m, const struct instr *in, const struct sample *base,
-                     const struct sample *other, bool to, int operand, int x, struct side *out) {
+                     const struct sample *other, bool to, int operand, struct stretch part,
+                     struct side *out) {
     const struct sample *at[2] = {base, other};
     int64_t given[2], dense[2];
     int name, none;
     for (int k = 0; k < 2; k++) {
         const struct access *a = to ? at[k]->to : at[k]->from;
-        if (!side_stride(m, in, at[k]->p, a, operand, false, x, &given[k], &name) ||
-            (name < 0 && !side_stride(m, in, at[k]->p, a, operand, true, x, &dense[k], &none)))
+        if (!side_stride(m, in, at[k]->p, a, operand, false, part, &given[k], &name) ||
+            (name < 0 && !side_stride(m, in, at[k]->p, a, operand, true, part, &dense[k], &none)))
             return false;
     }
     if (name >= 0) {
@@ -166,17 +107,18 @@ static int effect(const struct sample *base, const struct sample *bumped, int x)
 }
 
 static bool learn_axis(const struct machine *m, struct diags *diags, struct move *mv,
-                       const struct sample *base, bool computes, const int64_t *size, int x,
-                       struct move_axis *ax) {
+                       const struct sample *base, bool computes, const int64_t *size,
+                       struct stretch part, struct move_axis *ax) {
     const struct instr *in = mv->needle->in;
-    *ax = (struct move_axis){.fixed = base->p->axis[x].extent,
+    int x = part.x;
+    *ax = (struct move_axis){.fixed = part.mod ? part.mod : base->p->axis[x].extent,
                              .size = -1,
                              .before = -1,
                              .after = -1,
                              .part = -1,
                              .x = x};
-    if (!set_side(m, in, base, base, false, mv->from_operand, x, &ax->from) ||
-        !set_side(m, in, base, base, true, mv->to_operand, x, &ax->to))
+    if (!set_side(m, in, base, base, false, mv->from_operand, part, &ax->from) ||
+        !set_side(m, in, base, base, true, mv->to_operand, part, &ax->to))
         return false;
     for (int i = 0; i < in->nranged; i++) {
         int64_t other[MAX_SIZES], lo, hi, step;
@@ -188,10 +130,11 @@ static bool learn_axis(const struct machine *m, struct diags *diags, struct move
         struct sample bumped;
         if (!sample_make(m, in, other, computes, &bumped, diags)) return false;
         int what = effect(base, &bumped, x);
-        bool ok = set_side(m, in, base, &bumped, false, mv->from_operand, x, &ax->from) &&
-                  set_side(m, in, base, &bumped, true, mv->to_operand, x, &ax->to);
+        bool ok = set_side(m, in, base, &bumped, false, mv->from_operand, part, &ax->from) &&
+                  set_side(m, in, base, &bumped, true, mv->to_operand, part, &ax->to);
+        int64_t grown = bumped.p->axis[x].extent - base->p->axis[x].extent;
         program_free(bumped.p);
-        if (!ok) return false;
+        if (!ok || (part.mod && what >= 0)) return false;
         if (hi < 0) hi = INT64_C(1) << 31;
         if (what == 0) {
             ax->before = i;
@@ -204,6 +147,7 @@ static bool learn_axis(const struct machine *m, struct diags *diags, struct move
             ax->part = i;
             ax->lo = lo;
         } else if (what == 1) {
+            if (grown != other[i] - size[i]) return false; /* a size is chosen from the length */
             ax->size = i;
             ax->fixed = 0;
             ax->lo = lo;
@@ -222,6 +166,40 @@ static double order_key(const struct side *s) {
 static bool before(const struct side *a, const struct side *b) {
     double x = order_key(a), y = order_key(b);
     return x < y || (x == y && a->kind == STRIDE_FREE);
+}
+
+static bool add_axis(struct move *mv, struct move_axis ax) {
+    int at = mv->naxes;
+    if (at == MAX_NEEDLE) return false;
+    while (at > 0 && before(&ax.to, &mv->axis[at - 1].to)) {
+        mv->axis[at] = mv->axis[at - 1];
+        at--;
+    }
+    mv->axis[at] = ax;
+    mv->naxes++;
+    return true;
+}
+
+static bool learn_whole(const struct machine *m, struct diags *diags, struct move *mv,
+                        const struct sample *base, bool computes, const int64_t *size, int x) {
+    struct move_axis ax;
+    return learn_axis(m, diags, mv, base, computes, size, (struct stretch){.x = x, .div = 1}, &ax) &&
+           add_axis(mv, ax);
+}
+
+/* An axis of a fixed length that layouts cut into blocks: each part is an axis of what is copied. */
+static bool learn_parts(const struct machine *m, struct diags *diags, struct move *mv,
+                        const struct sample *base, const int64_t *size, int x) {
+    const struct operand *o = mv->needle->in->operand;
+    struct stretch part[MAX_NEEDLE];
+    int n = axis_stretches(base->p, base->from, o[mv->from_operand].layout[0].map, base->to,
+                           o[mv->to_operand].layout[0].map, x, part);
+    for (int i = 0; i < n; i++) {
+        struct move_axis ax;
+        if (!learn_axis(m, diags, mv, base, false, size, part[i], &ax) || !add_axis(mv, ax))
+            return false;
+    }
+    return n > 0;
 }
 
 /* Elements of a fragment must lie at the same place whatever the sizes. */
@@ -304,17 +282,9 @@ bool move_learn(struct arena *arena, const struct machine *m, int instr, bool co
         ok = (computes || in->operand[mv->from_operand].type == mv->type) &&
              learn_side(m, diags, mv, mv->from_operand, &mv->from_fragment, &mv->from_swizzle) &&
              learn_side(m, diags, mv, mv->to_operand, &mv->to_fragment, &mv->to_swizzle);
-        for (int x = 0; ok && x < base.p->naxes; x++) {
-            struct move_axis ax;
-            ok = learn_axis(m, diags, mv, &base, computes, size, x, &ax);
-            int at = mv->naxes;
-            while (at > 0 && before(&ax.to, &mv->axis[at - 1].to)) {
-                mv->axis[at] = mv->axis[at - 1];
-                at--;
-            }
-            mv->axis[at] = ax;
-            mv->naxes++;
-        }
+        for (int x = 0; ok && x < base.p->naxes; x++)
+            ok = learn_whole(m, diags, mv, &base, computes, size, x) ||
+                 (!computes && learn_parts(m, diags, mv, &base, size, x));
         for (int i = 0; ok && i < in->nranged; i++) ok = size[i] == 0 || size_known(mv, i);
         program_free(base.p);
     }

@@ -183,11 +183,13 @@ static bool add_axis(struct move *mv, struct move_axis ax) {
 static bool learn_whole(const struct machine *m, struct diags *diags, struct move *mv,
                         const struct sample *base, bool computes, const int64_t *size, int x) {
     struct move_axis ax;
-    return learn_axis(m, diags, mv, base, computes, size, (struct stretch){.x = x, .div = 1}, &ax) &&
+    return learn_axis(m, diags, mv, base, computes, size, (struct stretch){.x = x, .div = 1},
+                      &ax) &&
            add_axis(mv, ax);
 }
 
-/* An axis of a fixed length that layouts cut into blocks: each part is an axis of what is copied. */
+/* An axis of a fixed length that layouts cut into blocks: each part is an axis of what is copied.
+ */
 static bool learn_parts(const struct machine *m, struct diags *diags, struct move *mv,
                         const struct sample *base, const int64_t *size, int x) {
     const struct operand *o = mv->needle->in->operand;

@@ -18,7 +18,8 @@ static int64_t place_at(const struct program *p, const struct access *a, const s
 /* Where a part of an axis moves an operand in a layout: the place that names its stride, and no
  * other, or the distance between neighbours, which must be the same everywhere. */
 static bool layout_stride(const struct program *p, const struct access *a, const struct layout *map,
-                          const struct strides *st, struct stretch part, int64_t *stride, int *name) {
+                          const struct strides *st, struct stretch part, int64_t *stride,
+                          int *name) {
     const struct buffer *b = &p->buffer[a->buffer];
     int64_t index[MAX_DIMS], before = 0, n = part.mod ? part.mod : p->axis[part.x].extent;
     int named = 0, walked = 0;
@@ -47,8 +48,8 @@ static bool layout_stride(const struct program *p, const struct access *a, const
     return *stride >= 0;
 }
 
-/* The length of the blocks in which a layout's place cuts one of the dimensions that the axis walks;
- * 0: of none that is longer than `least`. The shortest. */
+/* The length of the blocks in which a layout's place cuts one of the dimensions that the axis
+ * walks; 0: of none that is longer than `least`. The shortest. */
 static int64_t place_block(const struct program *p, const struct access *a, const struct lexpr *e,
                            int x, int64_t least) {
     if (!e || e->op == 'n' || e->op == 'i') return 0;
@@ -77,8 +78,8 @@ static bool parts_add(const struct program *p, const struct access *a, const str
         for (int64_t v = 0; v < p->axis[part->x].extent; v++) {
             int64_t sum = first;
             for (int k = 0; k < n; k++)
-                sum += place_at(p, a, e, part->x, v / part[k].div % part[k].mod * part[k].div) -
-                       first;
+                sum +=
+                    place_at(p, a, e, part->x, v / part[k].div % part[k].mod * part[k].div) - first;
             if (sum != place_at(p, a, e, part->x, v)) return false;
         }
     }
@@ -133,6 +134,7 @@ int axis_stretches(const struct program *p, const struct access *from, const str
         part[n] = (struct stretch){x, block, next / block};
         block = next;
     }
-    bool sound = block == all && parts_add(p, from, map, part, n) && parts_add(p, to, other, part, n);
+    bool sound =
+        block == all && parts_add(p, from, map, part, n) && parts_add(p, to, other, part, n);
     return sound ? n : 0;
 }

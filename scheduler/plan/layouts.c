@@ -334,6 +334,7 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
             return NULL;
         }
         if (route_in_blocks(w, moves, t, now, write)) return NULL;
+        if (!write) route_whole(w, moves, t, now);
         if (route_turned(w, moves, t, now, write) || route_spaced(w, moves, t, now, write))
             now->repairs = 0;
         if (now->where == IN_HOME && !now->by_axes && pad_home(w, task, i)) return NULL;

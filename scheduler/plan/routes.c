@@ -402,6 +402,16 @@ bool route_in_blocks(struct work *w, const struct moves *moves, const struct tas
     return false;
 }
 
+bool route_whole(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o) {
+    struct opnd probe = *o;
+    probe.whole = true;
+    if (o->whole || o->plain || o->where != IN_LOCAL || o->writes || o->read < 0 ||
+        packed_fits(w, moves, t, o, false) || !packed_fits(w, moves, t, &probe, false))
+        return false;
+    o->whole = true;
+    return geom_make(w, t, o);
+}
+
 static const char *route_text(struct work *w, const struct opnd *o, const struct route *r) {
     struct text t = {0};
     for (int i = 0; i < r->n; i++) text_printf(&t, "%s ", w->m->memory[r->memory[i]].id);

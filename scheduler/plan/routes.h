@@ -29,6 +29,8 @@ bool route_turned(struct work *, const struct moves *, const struct task *, stru
 bool route_spaced(struct work *, const struct moves *, const struct task *, struct opnd *, bool write);
 /* Would they fit if copies held as many elements at a time as home and the memories on the way are aligned to, and not otherwise? Then they do from now on. */
 bool route_in_blocks(struct work *, const struct moves *, const struct task *, struct opnd *, bool write);
+/* Would they fit if a home made for it went on to the end of the last tile along dimensions in which tiles begin anywhere? Then it does from now on. */
+bool route_whole(struct work *, const struct moves *, const struct task *, struct opnd *);
 /* The shortest route whose moves fit; false: *why. */
 bool route_first(struct work *, const struct moves *, const struct task *, struct opnd *, bool write,
                  const char **why);

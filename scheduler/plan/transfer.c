@@ -68,7 +68,8 @@ struct slot slot_make(struct arena *a, const struct geom *g, const struct region
 bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int dim, bool write) {
     const struct home *h = work_home(w, buffer);
     if (g->loose >> dim & 1)
-        return g->fragment && h->extent[dim] >= w->p->buffer[buffer].extent[dim] + g->room[dim];
+        return (g->fragment || g->room[dim] > 0) &&
+               h->extent[dim] >= w->p->buffer[buffer].extent[dim] + g->room[dim];
     if (h->tight >> dim & 1) return true;
     return h->extent[dim] % g->block[dim] == 0 && !(g->exact >> dim & 1) &&
            !(write && g->live >> dim & 1);

@@ -18,7 +18,7 @@ static int64_t bound(enum sx_op op, struct val a, struct val b) {
     case SX_ADD:
         return a.max + b.max;
     case SX_SUB:
-        return b.x ? a.max : a.max - b.c; /* what is taken away is never negative */
+        return b.min == INT64_MIN ? a.max : a.max - b.min;
     case SX_MUL:
         return a.max * b.max;
     case SX_DIV:

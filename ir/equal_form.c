@@ -5,6 +5,7 @@
 #include <isl/constraint.h>
 #include <isl/ilp.h>
 #include <isl/local_space.h>
+#include <isl/map.h>
 #include <isl/val.h>
 
 #include <math.h>
@@ -44,6 +45,11 @@ isl_set *set_with(struct equal *x, isl_set *set, const int64_t *row, int n, bool
 
 isl_set *set_more(isl_set *set, int n) {
     return isl_set_add_dims(set, isl_dim_set, (unsigned)n);
+}
+
+isl_map *set_as_map(isl_set *r, int n) {
+    return isl_map_move_dims(isl_map_from_range(isl_set_copy(r)), isl_dim_in, 0, isl_dim_out, 0,
+                             (unsigned)n);
 }
 
 /* ---- ranges ---- */
@@ -454,13 +460,22 @@ static bool small_atom(const struct atom *a, enum type to) {
            small_float(a->arg[1], to);
 }
 
+/* At each point of the context it is one value, not a sum of several. */
+static bool found_once(const struct term *t, int m) {
+    if (t->n == m) return true;
+    isl_map *at = set_as_map(t->dom, m);
+    bool once = isl_map_is_single_valued(at) == isl_bool_true;
+    isl_map_free(at);
+    return once;
+}
+
 /* Does rounding to the type leave all values as they are? */
 static bool small_float(const struct form *f, enum type to) {
     for (int k = 0; k < f->nterms; k++) {
         const struct term *t = &f->term[k];
-        if (t->natoms == 0 && t->n == f->m && type_round(to, t->f) == t->f) continue;
-        if (t->natoms != 1 || fabs(t->f) != 1 || t->n != f->m || !small_atom(t->atom, to))
-            return false;
+        bool small = t->natoms == 0 ? type_round(to, t->f) == t->f
+                                    : t->natoms == 1 && fabs(t->f) == 1 && small_atom(t->atom, to);
+        if (!small || !found_once(t, f->m)) return false;
     }
     return !f->sum;
 }
@@ -488,7 +503,8 @@ struct form *form_cast(struct equal *x, struct form *f, enum type to, enum type 
         }
         if (type_size(to) <= type_size(from) && from != TYPE_BOOL) return form_retyped(x, f, to);
     }
-    if (type_is_float(to) && type_is_float(from) && small_float(f, to)) return form_retyped(x, f, to);
+    if (type_is_float(to) && type_is_float(from) && small_float(f, to))
+        return form_retyped(x, f, to);
     struct form *arg[1] = {f};
     return form_operation(x, OP_CAST, to, from, arg, 1, s);
 }

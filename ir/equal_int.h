@@ -18,6 +18,7 @@
 
 #include "ir/chain.h"
 
+#include <isl/map.h>
 #include <isl/set.h>
 
 enum { MAX_SPACE = 64, MAX_TERMS = 128, MAX_ATOMS = 12, MAX_CONTENTS = 4096, MOST_NODES = 100000 };
@@ -139,6 +140,7 @@ void row_end(int64_t *up, const int64_t *at, int n, const struct axis *);   /* u
 void row_add_extent(int64_t *row, int64_t extent, int size);        /* + extent - 1; size: 1 + the size that the extent is, a dimension; 0 */
 bool set_covers(const isl_set *, const isl_set *dom);              /* the set is there everywhere in the domain */
 isl_set *set_more(isl_set *, int n);                              /* n dimensions more at the end */
+isl_map *set_as_map(isl_set *, int n);                            /* of its first n dimensions to the others; the set is kept */
 
 /* equal_where.c: the points of the spot at which the comparison holds, or at which the truth is true, where it is a comparison of indices; NULL: it is none. */
 isl_set *form_compared(struct equal *, enum opcode, const struct form *, const struct form *, const struct spot *);
@@ -146,6 +148,9 @@ isl_set *form_truth(struct equal *, const struct form *, const struct spot *);
 
 /* equal_count.c: of a term of a form, dimensions that no atom has become a factor, or one. Its atoms are an array of its own. */
 void term_count(struct equal *, const struct form *, struct term *);
+
+/* equal_spread.c: what a reduction finds at one point of dimensions of its contributions' own becomes a dimension of its points, where that is so at all of them. */
+void atom_spread(struct equal *, struct atom *);
 
 struct form *form_new(struct equal *, enum type, int m);
 struct term *form_add(struct equal *, struct form *);

@@ -217,14 +217,9 @@ static isl_set *equate(struct equal *x, isl_set *r, int i, int j, int n) {
     return set_with(x, r, row, n, true);
 }
 
-static isl_map *as_map(isl_set *r, int n) {
-    return isl_map_move_dims(isl_map_from_range(isl_set_copy(r)), isl_dim_in, 0, isl_dim_out, 0,
-                             (unsigned)n);
-}
-
 /* For each context, one own point of each for one of the other. */
 static bool bijective(isl_set *r, const struct shared *h) {
-    isl_map *to_b = as_map(r, h->n), *to_a = as_map(r, h->m);
+    isl_map *to_b = set_as_map(r, h->n), *to_a = set_as_map(r, h->m);
     to_a = isl_map_move_dims(to_a, isl_dim_in, (unsigned)h->m, isl_dim_out, (unsigned)(h->n - h->m),
                              (unsigned)(h->k - h->m));
     bool good = isl_map_is_single_valued(to_b) == isl_bool_true &&
@@ -315,34 +310,12 @@ static bool begins_neutral(struct equal *x, const struct term *t) {
     return false;
 }
 
-/* A contribution that is found at one point of dimensions of its own, as where a fused axis is read
- * through the axes that it was made of: these are dimensions of the reduction's points. */
-static void spread(struct equal *x, struct atom *a) {
-    const struct form *f = a->arg[0];
-    const struct term *t = f->term;
-    int own = f->nterms == 1 ? t->n - a->npoints : 0;
-    if (x->failed || f->sum || own <= 0 || t->n > MAX_SPACE) return;
-    isl_set *points = equal_keep(
-        x, isl_set_intersect(set_more(isl_set_copy(a->points), own), isl_set_copy(t->dom)));
-    isl_set *found = equal_keep(x, isl_set_project_out(isl_set_copy(points), isl_dim_set,
-                                                       (unsigned)a->npoints, (unsigned)own));
-    if (x->failed || isl_set_is_subset(a->points, found) != isl_bool_true) return;
-    isl_map *at = as_map(points, a->npoints);
-    bool once = isl_map_is_single_valued(at) == isl_bool_true;
-    isl_map_free(at);
-    if (!once) return;
-    a->arg[0] = arena_copy(&x->arena, f, sizeof *f);
-    a->arg[0]->m = a->npoints = t->n;
-    a->points = points;
-    x->used |= LAW(REINDEX);
-}
-
 /* A reduction of what the same operation reduced from its neutral element on is one over the points
  * of both. */
 static struct atom flat(struct equal *x, const struct atom *a) {
     struct atom whole = *a;
     for (;;) {
-        spread(x, &whole);
+        atom_spread(x, &whole);
         const struct form *f = whole.arg[0];
         const struct term *t = f->term;
         const struct atom *part = f->nterms == 1 && t->natoms == 1 ? t->atom : NULL;
@@ -379,7 +352,7 @@ static bool pairs_all(struct equal *x, isl_set *r, const struct pairs *k) {
     bool total = !x->failed && isl_set_is_equal(to_a, k->p) == isl_bool_true &&
                  isl_set_is_equal(to_b, k->q) == isl_bool_true;
     if (!total || !k->once) return total;
-    isl_map *map = as_map(r, k->n + k->u);
+    isl_map *map = set_as_map(r, k->n + k->u);
     isl_map *back = isl_map_move_dims(isl_map_from_range(isl_set_copy(r)), isl_dim_in, 0,
                                       isl_dim_out, 0, (unsigned)k->n);
     back = isl_map_move_dims(back, isl_dim_in, (unsigned)k->n, isl_dim_out, (unsigned)k->u,

@@ -19,8 +19,12 @@ struct equal_case {
 #define HALVES                                                                                     \
     "in A: f16[16,9]  in B: f32[16,9]  inout C: f16[16]  inout D: f32[16]  temp T: f32[16]  "      \
     "axes i: 16, k: 9\n"
+#define THIRDS                                                                                     \
+    "in A: f16[16,9]  inout C: f16[48]  temp D: f32[48]  temp T: f16[48]  axes i: 48, j: 16, k: "  \
+    "9\n"
 #define WINDOWS FLOATS "temp T: f32[14,12]  axes w: 14, u: 3, v: 4, f: 12\n"
 #define WINDOW "C[w,0] max= A[w+u,v]"
+#define BORDERED "C[w,0] max= A[w+u,2*w+v-2 else -4]"
 #define AXES "axes i: 16, j: 16, k: 16, n: 9\n"
 
 #define STAGES                                                                                     \
@@ -296,6 +300,20 @@ static const struct equal_case cases[] = {
     {WINDOWS, WINDOW, "T[w,f] = 0; T[w,4*u+v] = A[w+u,v] where v < 3; C[w,0] max= T[w,f]",
      LAWS_EXACT, false},
     {WINDOWS, WINDOW, "T[w,4*u+v] = A[w+u,v]; C[w,0] min= T[w,f]", LAWS_EXACT, false},
+    {WINDOWS, BORDERED, "T[w,4*u+v] = A[w+u,2*w+v-2 else -4]; C[w,0] max= T[w,f]", LAWS_EXACT,
+     true},
+    {WINDOWS, BORDERED, "T[w,4*u+v] = A[w+u,2*w+v-2 else -5]; C[w,0] max= T[w,f]", LAWS_EXACT,
+     false},
+    {WINDOWS, BORDERED, "T[w,4*u+v] = A[w+u,2*w+v-3 else -4]; C[w,0] max= T[w,f]", LAWS_EXACT,
+     false},
+    {WINDOWS, BORDERED, "T[w,4*u+v] = A[w+u,2*w+v-2 else -4]; C[w,0] max= T[w,f] where f < 11",
+     LAWS_EXACT, false},
+    {WINDOWS, BORDERED, "T[w,3*v+u] = A[w+u,2*w+v-2 else -4]; C[w,0] max= T[w,f]", LAWS_EXACT,
+     true},
+    {WINDOWS, "C[w,0] *= A[w+u,2*w+v-2 else 3]",
+     "T[w,4*u+v] = A[w+u,2*w+v-2 else 3]; C[w,0] *= T[w,f]", LAWS_EXACT, true},
+    {WINDOWS, "C[w,0] *= A[w+u,2*w+v-2 else 3]",
+     "T[w,4*u+v] = A[w+u,2*w+v-2 else 3]; C[w,0] *= T[w,f] where f > 0", LAWS_EXACT, false},
     {WINDOWS, "C[w,0] *= A[w+u,v]", "T[w,4*u+v] = A[w+u,v]; C[w,0] *= T[w,f]", LAWS_EXACT, true},
     {WINDOWS, "C[w,0] *= A[w+u,v]", "T[w,4*u+v] = A[w+u,0]; C[w,0] *= T[w,f]", LAWS_EXACT, false},
     {FLOATS AXES "temp T: f32[16,4]  axes b: 4, l: 4\n", "C[i,0] max= A[i,k]",
@@ -445,6 +463,13 @@ static const struct equal_case cases[] = {
     {"in A: f32[16]  out C: f32[16]  temp T: f16[16]  axes i: 16\n", "C[i] = A[i]",
      "T[i] = f16(A[i]); C[i] = f32(T[i])", LAWS_FINITE, false},
     /* rounding leaves alone what is chosen from rounded values, and nothing else */
+    {THIRDS, "T[3*j+1] = 2; T[3*j] = 1; T[3*j+2] = A[j,0] * 3; C[i] = T[i]",
+     "C[3*j+1] = 2; C[3*j] = 1; C[3*j+2] = A[j,0] * 3", LAWS_EXACT, true},
+    {THIRDS, "T[3*j+1] = 2; T[3*j] = 1; T[3*j+2] = A[j,0] * 3; C[i] = T[i]",
+     "C[3*j+1] = 2; C[3*j] = 1; C[3*j+2] = A[j,0] * 2", LAWS_EXACT, false},
+    {THIRDS, "T[i] = 0; T[j] += A[j,0]; C[i] = T[i]", "C[i] = 0; C[j] += A[j,0]", LAWS_EXACT, true},
+    {THIRDS, "D[i] = 0; D[j] += f32(A[j,k]); C[i] = f16(D[i])", "C[i] = 0; C[j] += A[j,k]",
+     LAWS_EXACT, false},
     {HALVES, "C[i] = -inf; C[i] max= A[i,k]",
      "T[i] = -inf; T[i] max= f32(A[i,k]); C[i] = f16(T[i])", LAWS_EXACT, true},
     {HALVES, "C[i] = -inf; C[i] max= A[i,k]",

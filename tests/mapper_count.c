@@ -33,6 +33,50 @@ static void test_counts(void **state) {
     machine_free(m);
 }
 
+/* MATMUL with this product. */
+static struct machine *machine_with(const char *kernel) {
+    char *text = help_text(MATMUL), *from = strstr(text, "kernel mm()"),
+         *to = strstr(from, "</semantics>");
+    struct text all = {0};
+    struct diags d;
+    text_append(&all, text, (size_t)(from - text));
+    text_printf(&all, "%s%s", kernel, to);
+    diags_init(&d);
+    struct machine *m = machine_parse("product.xml", all.at, all.n, NULL, &d);
+    if (!m) diags_print(&d, stderr);
+    assert_non_null(m);
+    diags_free(&d);
+    text_free(&all);
+    free(text);
+    return m;
+}
+
+/* Exchanging the factors and transposing the result is one mapping only where the instruction's
+ * axes have the same sizes, step by step. */
+static void test_exchanges(void **state) {
+    static const struct {
+        const char *sizes;
+        int count;
+    } cases[] = {{"I=4..16, J=4..16", 1},
+                 {"I=4..16 step 4, J=4..16 step 4", 1},
+                 {"I=4..16 step 4, J=4..16 step 2", 2},
+                 {"I=4..16, J=4..12", 2},
+                 {"I=4..16, J=8..16", 2}};
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char kernel[400];
+        snprintf(kernel, sizeof kernel,
+                 "kernel mm(%s) { in A: f16[I,16]  in B: f16[16,J]  inout C: f32[I,J]  "
+                 "axes i: I, j: J, k: 16\n C[i,j] += f32(A[i,k]) * f32(B[k,j]) }",
+                 cases[k].sizes);
+        struct machine *m = machine_with(kernel);
+        struct program *p = help_operator("gmm");
+        assert_int_equal(count(p, m), cases[k].count);
+        program_free(p);
+        machine_free(m);
+    }
+}
+
 /* What each rule leaves: in the scatter form V3 refuses 28 of 49 sets. */
 static void test_totals(void **state) {
     struct machine *m = help_machine(MATMUL);
@@ -125,9 +169,9 @@ static void test_fill(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),    cmocka_unit_test(test_totals),
-        cmocka_unit_test(test_unit_axes), cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_counts), cmocka_unit_test(test_exchanges),
+        cmocka_unit_test(test_totals), cmocka_unit_test(test_unit_axes),
+        cmocka_unit_test(test_bound),  cmocka_unit_test(test_fill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,16 @@ bool stmt_reads_beside(const struct program *p, const struct stmt *st) {
     return false;
 }
 
+bool stmt_parts_differ(const struct program *p, const struct stmt *x, const struct stmt *y) {
+    for (int d = 0; d < p->buffer[x->dst.buffer].ndims; d++) {
+        int64_t lo, hi, from, to;
+        access_range(p, x, &x->dst, d, &lo, &hi);
+        access_range(p, y, &y->dst, d, &from, &to);
+        if (hi < from || to < lo) return true;
+    }
+    return false;
+}
+
 bool access_in_blocks(const struct program *p, const struct access *a, uint64_t axes,
                       uint64_t inner) {
     for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {

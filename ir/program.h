@@ -189,6 +189,9 @@ struct program *program_spread(const struct program *, const struct program *dec
 /* Temporaries that one statement fills and another reads once, point by point, end: the second computes them itself. With `all` wherever it
  * can; otherwise only what is accumulated as it is (t = a * b, c += t). How many ended. Exact: f16 and bf16, which round, stay. */
 int program_forward(struct program *, bool all);
+/* Temporaries that copies put together, of which another one holds the same elements as a part, end: who reads them reads the other one. How
+ * many ended. */
+int program_absorb(struct program *);
 /* Temporaries that are only copied, into a part of another one, end: who makes them writes the part. How many ended. */
 int program_coalesce(struct program *);
 
@@ -237,6 +240,8 @@ bool stmt_writes_whole(const struct program *, const struct stmt *); /* it sets 
 bool access_equal(const struct program *, const struct access *, const struct access *);
 bool access_varies(const struct program *, const struct access *, int axis);
 void access_range(const struct program *, const struct stmt *, const struct access *, int dim, int64_t *lo, int64_t *hi); /* of the index, constraints aside */
+/* In some dimension the indices of what one writes end before those of the other begin; both write one buffer. */
+bool stmt_parts_differ(const struct program *, const struct stmt *, const struct stmt *);
 bool stmt_reads_beside(const struct program *, const struct stmt *); /* some read may be of its fill, constraints aside */
 static inline int64_t access_coef(const struct program *p, const struct access *a, int dim, int axis) {
     return a->coef[dim * (p->naxes + 1) + axis];                  /* axis == naxes: the constant */

@@ -89,28 +89,28 @@ static bool made_in_order(const struct coalescing *c) {
     return true;
 }
 
-/* In some dimension the indices of one end before those of the other begin. */
-static bool parts_differ(const struct program *p, const struct stmt *x, const struct stmt *y) {
-    for (int d = 0; d < p->buffer[x->dst.buffer].ndims; d++) {
-        int64_t lo, hi, from, to;
-        access_range(p, x, &x->dst, d, &lo, &hi);
-        access_range(p, y, &y->dst, d, &from, &to);
-        if (hi < from || to < lo) return true;
-    }
-    return false;
-}
-
 /* Nothing meets the part between the first value there and the copy. */
 static bool part_is_free(const struct coalescing *c) {
     const struct program *p = c->p;
     const struct stmt *copy = &p->stmt[c->copy];
     for (int s = c->first; s < c->copy; s++) {
         const struct stmt *x = &p->stmt[s];
-        if (x->dst.buffer == copy->dst.buffer && !parts_differ(p, x, copy)) return false;
+        if (x->dst.buffer == copy->dst.buffer && !stmt_parts_differ(p, x, copy)) return false;
         for (int r = 0; r < x->nreads; r++)
             if (x->read[r].buffer == copy->dst.buffer) return false;
     }
     return true;
+}
+
+/* Somebody reads what stands there already while parts are still to come: then parts would be made
+ * in one layout for all of these readers. */
+static bool grows(const struct program *p, int whole) {
+    bool read = false;
+    for (int s = 0; s < p->nstmts; s++) {
+        if (read && p->stmt[s].dst.buffer == whole) return true;
+        for (int r = 0; r < p->stmt[s].nreads; r++) read |= p->stmt[s].read[r].buffer == whole;
+    }
+    return false;
 }
 
 /* The place in the part of the element that the access names. */
@@ -134,7 +134,7 @@ static bool coalesce(struct program *p, int buffer) {
     const struct stmt *copy = &p->stmt[c.copy];
     if (p->buffer[copy->dst.buffer].size || !keeps_order(&c) || !made_in_order(&c)) return false;
     if (program_held(p, buffer) || program_held(p, copy->dst.buffer)) return false;
-    if (!part_is_free(&c) || buffer_steady(p, buffer)) return false;
+    if (!part_is_free(&c) || grows(p, copy->dst.buffer) || buffer_steady(p, buffer)) return false;
     for (int s = c.first; s < c.copy; s++)
         if (p->stmt[s].dst.buffer == buffer) p->stmt[s].dst = moved(&c, &p->stmt[s].dst);
     program_drop_stmt(p, c.copy);

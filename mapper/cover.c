@@ -444,6 +444,7 @@ static struct cover *cover_program(const struct program *p, const struct machine
     cover->chain = chain_new(p);
     struct program *joined = program_copy(p);
     program_forward(joined, false);
+    program_absorb(joined);
     program_coalesce(joined);
     joined = change_rows(joined, needles, d, cover->chain);
     change_recurrences(joined, m, floats, d, cover->chain);

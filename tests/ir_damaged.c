@@ -80,6 +80,9 @@ static void put_meaning(const struct program *p, struct text *out) {
         put_program("forwarded", q, out);
     }
     q = program_copy(p);
+    text_printf(out, "%d absorbed", program_absorb(q));
+    put_program("absorbed", q, out);
+    q = program_copy(p);
     text_printf(out, "%d coalesced", program_coalesce(q));
     put_program("coalesced", q, out);
     for (int s = 0; s < p->nstmts; s++)

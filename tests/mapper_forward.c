@@ -109,6 +109,10 @@ static const struct {
     {"temp T: i32[4,6]; U[x,y] = 1; T[i,k] = A[i,k] * 3; U[i,k] += T[i,k]", 0},
     {"temp T: i32[4,6]; U[x,y] = 1; T[i,k] = W[i,k] * 3; U[i,k] = T[i,k]", 0},
     {"temp T: i32[5,6]; U[x,y] = 1; T[h,k] = B[k,h]; U[i,k] = T[i,k]", 0},
+    {"temp T: i32[4,6]; U[i,k] = A[i,k]; T[i,k] = A[i,k] * 3; U[i + 4, k] = T[i,k]", 1},
+    {"temp T: i32[4,6]; U[i,k] = A[i,k]; C[i,k] = U[i,k]; T[i,k] = A[i,k] * 3; "
+     "U[i + 4, k] = T[i,k]",
+     0},
 };
 
 static void test_copied(void **state) {
@@ -124,6 +128,57 @@ static void test_copied(void **state) {
         int ended = program_coalesce(q);
         if (ended != copied[i].ended) print_error("%s\n", copied[i].body);
         assert_int_equal(ended, copied[i].ended);
+        check_same(p, q);
+        program_free(q);
+        program_free(p);
+        text_free(&t);
+    }
+}
+
+/* What U begins with too: T is put together by copies. */
+static const struct {
+    const char *body;
+    int ended;
+} absorbed[] = {
+    {"T[i,k] = A[i,k]; T[g + 4, k] = D[g,k]; E[h,k] = T[h,k] * 3; U[i,k] = A[i,k]; "
+     "U[g + 4, k] = D[g,k]; U[g + 6, k] = E[g,k]",
+     1},
+    {"T[i,k] = A[i,k]; T[g + 4, k] = D[g,k]; E[h,k] = T[h,k] * 3; U[g,k] = E[g,k]; "
+     "U[i + 2, k] = A[i,k]; U[g + 6, k] = D[g,k]",
+     1},
+    {"T[i,k] = A[i,k]; T[g + 4, k] = D[g,k]; E[h,k] = T[h, k + 1 else 3]; U[i,k] = A[i,k]; "
+     "U[g + 4, k] = D[g,k]; U[g + 6, k] = E[g,k]",
+     0},
+    {"T[i,k] = A[i,k]; T[g + 4, k] = D[g,k]; E[h,k] = T[h,k] * 3; U[i,k] = A[i,k]; "
+     "U[g + 4, k] = E[g,k]; U[g + 6, k] = D[g,k]",
+     0},
+    {"T[i,k] = A[i,k]; T[g + 4, k] = D[g,k]; E[h,k] = T[h,k] * 3; U[x,y] = 1; U[i,k] = A[i,k]; "
+     "U[g + 4, k] = D[g,k]",
+     0},
+    {"T[i,k] = A[i,k]; T[g + 4, k] = D[g,k]; E[h,k] = T[h,k] * 3; U[i,k] = A[i,k]; "
+     "U[g + 4, k] = D[g,k]; U[g + 6, k] = E[g,k]; U[i,k] = 2",
+     0},
+    {"T[i,k] = A[i,k]; T[g + 4, k] = D[g,k] + 1; E[h,k] = T[h,k] * 3; U[i,k] = A[i,k]; "
+     "U[g + 4, k] = D[g,k]; U[g + 6, k] = E[g,k]",
+     0},
+    {"T[i,k] = A[i,k]; T[g + 4, k] = D[g,k]; D[g,k] = 5; E[h,k] = T[h,k] * 3; U[i,k] = A[i,k]; "
+     "U[g + 4, k] = D[g,k]; U[g + 6, k] = E[g,k]",
+     0},
+};
+
+static void test_absorbed(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof absorbed / sizeof *absorbed; i++) {
+        struct text t = {0};
+        text_printf(&t,
+                    "kernel f() { in A: i32[4,6]  inout D: i32[2,6]  inout E: i32[6,6]\n"
+                    "out Z: i32[8,6]  temp T: i32[6,6]  temp U: i32[8,6]\n"
+                    "axes g: 2, h: 6, i: 4, k: 6, x: 8, y: 6\n%s; Z[x,y] = U[x,y] + 1\n}\n",
+                    absorbed[i].body);
+        struct program *p = help_program("f", t.at), *q = program_copy(p);
+        int ended = program_absorb(q);
+        if (ended != absorbed[i].ended) print_error("%s\n", absorbed[i].body);
+        assert_int_equal(ended, absorbed[i].ended);
         check_same(p, q);
         program_free(q);
         program_free(p);
@@ -213,6 +268,7 @@ static void test_mapped(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_which), cmocka_unit_test(test_copied),
+                                       cmocka_unit_test(test_absorbed),
                                        cmocka_unit_test(test_blocks),
                                        cmocka_unit_test(test_mapped)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,17 @@ static bool is_joined(struct sym *s, int buffer) {
     return joined;
 }
 
+/* Whoever sets an element of the box there does so before the statement. */
+static bool joined_before(struct sym *s, int stmt, const struct region *need) {
+    const struct verify *v = s->v;
+    const struct writer_list *l = &v->written[need->buffer];
+    int before = 0;
+    while (before < l->n && l->at[before] < v->position[stmt]) before++;
+    for (int k = before; k < l->n; k++)
+        if (image_meets(s, sym_image(s, v->order[l->at[k]]), need) != NO) return false;
+    return before > 0;
+}
+
 int sym_writer(struct sym *s, int stmt) {
     int buffer = s->v->p->stmt[stmt].dst.buffer;
     return is_joined(s, buffer) ? s->v->order[s->v->written[buffer].at[0]] : stmt;
@@ -276,7 +287,7 @@ bool version_wanted(struct sym *s, int stmt, const struct region *need,
     out->any = region_empty(s, need);
     if (out->any) return true;
     const struct writer_list *l = &v->written[need->buffer];
-    if (l->n > 0 && l->at[l->n - 1] < v->position[stmt] && is_joined(s, need->buffer)) {
+    if (is_joined(s, need->buffer) && joined_before(s, stmt, need)) {
         *out = (struct wanted_version){.writer = v->order[l->at[0]], .count = lin_of(1), .own = -1};
         return true;
     }

@@ -193,18 +193,36 @@ static void copy_declarations(struct program *c, const struct program *p) {
     for (int k = 0; k < p->nsizes; k++) c->size[k].name = arena_strdup(to, c->size[k].name);
 }
 
-struct program *program_copy(const struct program *p) {
+/* All but the statements and items. */
+static struct program *copy_frame(const struct program *p) {
     struct program *c = program_new(p->name);
     struct arena *to = &c->arena;
     c->source = p->source;
     if (p->source.file) c->source.file = arena_strdup(to, p->source.file);
     if (p->source.text) c->source.text = arena_strndup(to, p->source.text, p->source.length);
     copy_declarations(c, p);
+    return c;
+}
+
+struct program *program_copy(const struct program *p) {
+    struct program *c = copy_frame(p);
     c->nstmts = p->nstmts;
-    c->stmt = arena_array(to, (size_t)p->nstmts, sizeof *c->stmt);
-    for (int s = 0; s < p->nstmts; s++) copy_stmt(to, p, &p->stmt[s], &c->stmt[s]);
+    c->stmt = arena_array(&c->arena, (size_t)p->nstmts, sizeof *c->stmt);
+    for (int s = 0; s < p->nstmts; s++) copy_stmt(&c->arena, p, &p->stmt[s], &c->stmt[s]);
     c->nitems = p->nitems;
-    c->item = copy_items(to, p->item, p->nitems);
+    c->item = copy_items(&c->arena, p->item, p->nitems);
+    return c;
+}
+
+struct program *program_of_stmts(const struct program *p, const struct stmt *const *stmt, int n) {
+    struct program *c = copy_frame(p);
+    c->nstmts = c->nitems = n;
+    c->stmt = arena_array(&c->arena, (size_t)n, sizeof *c->stmt);
+    c->item = arena_array(&c->arena, (size_t)n, sizeof *c->item);
+    for (int s = 0; s < n; s++) {
+        copy_stmt(&c->arena, p, stmt[s], &c->stmt[s]);
+        c->item[s] = (struct item){.kind = ITEM_STMT, .stmt = s};
+    }
     return c;
 }
 

@@ -152,6 +152,8 @@ struct program *program_first_steps(const struct program *, int64_t steps, int64
 struct program *program_new(const char *name);                    /* empty, for a stage to fill */
 void program_free(struct program *);
 struct program *program_copy(const struct program *);             /* deep */
+/* A copy with these statements alone, in this order: their accesses have a column for each axis of the program. */
+struct program *program_of_stmts(const struct program *, const struct stmt *const *, int n);
 bool program_verify(const struct program *, struct diags *);      /* structure, types, ranges of accesses, written before read */
 void program_print(const struct program *, struct text *);        /* text form without parameters; parses back to an equal program */
 void program_print_body(const struct program *, struct text *);   /* what stands inside, without arguments and axes that are not sequential: they are another program's */

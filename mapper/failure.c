@@ -61,7 +61,7 @@ static const char *combine_text(struct arena *a, const struct program *p, const 
 }
 
 static const char *stmt_text(struct arena *a, const struct site *site) {
-    return arena_printf(a, "statement %d ('%s')", site->stmt,
+    return arena_printf(a, "statement %d ('%s')", site->said,
                         site->program->buffer[site->s->dst.buffer].name);
 }
 

@@ -143,6 +143,7 @@ static void put_site(struct writer *k) {
     put(k, site->term.n);
     for (int i = 0; i < site->term.n; i++) put_node(k, &site->term.at[i]);
     put(k, k->names ? site->stmt : -1);
+    put(k, k->names ? site->said : -1);
 }
 
 static uint64_t mentioned_axes(const struct program *p, const struct stmt *s) {

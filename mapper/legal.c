@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct site site_of(struct arena *arena, const struct program *p, int stmt) {
-    struct site s = {.program = p, .stmt = stmt, .s = &p->stmt[stmt]};
+    struct site s = {.program = p, .stmt = stmt, .said = stmt, .s = &p->stmt[stmt]};
     s.term = term_of(arena, p, s.s);
     term_simplify(arena, &s.term, p, stmt);
     for (int a = 0; a < p->naxes; a++)

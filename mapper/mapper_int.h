@@ -144,6 +144,7 @@ struct match {
 struct site { /* a haystack statement */
     const struct program *program;
     int stmt; /* its index in `program` */
+    int said; /* and in messages: `program` may be a part of the one that they speak of */
     const struct stmt *s;
     struct term term;
     uint64_t live; /* axes that may be mapped: extent above 1, not sequential */

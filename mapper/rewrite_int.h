@@ -107,6 +107,20 @@ int64_t rw_tile(const struct needle *);
 int64_t needle_axis_unit(const struct needle_axis *);
 enum type rw_partner(const struct needle *, enum type other);
 
+/* ---- what they look at (rw_near.c) ---- */
+struct near {
+    const struct program *whole;
+    struct program *part;              /* NULL: the whole one is looked at */
+    int stmt;                          /* the statement in it */
+    int *of, n;                        /* of the part's statements: which they are in the whole program */
+};
+void near_open(struct near *, struct arena *, const struct program *, int stmt);
+void near_close(struct near *);
+const struct program *near_program(const struct near *);
+/* q came of that program by rewrites that put its statements from .. to - 1 in the place of the statement and of some before it. */
+struct program *near_whole(const struct near *, const struct program *q, int from, int to); /* the same of the whole program */
+int near_stmt(const struct near *, const struct program *q, int from, int to, int stmt);    /* where q's statement is in that; -1 stays */
+
 /* ---- driving them ---- */
 /* Of statements from .. to - 1; buffers before `known` are in all programs that are compared. */
 uint64_t rw_part_hash(const struct program *, int from, int to, int known);

@@ -22,7 +22,6 @@ struct stage {
     const struct rewrite *step[MAX_DERIVATION];
     const char *asked[MAX_DERIVATION];
     int past[MAX_DERIVATION]; /* the stage that each step began with */
-    bool kept;                /* the program went to a derivation */
 };
 
 struct drive {
@@ -32,7 +31,8 @@ struct drive {
     int n, cap;
     uint64_t seen[MOST_STATES * 8];
     int nseen;
-    int stmt;
+    struct near near;
+    int stmt;    /* in the whole program */
     bool floats; /* the statement's result is one */
 };
 
@@ -302,6 +302,7 @@ static struct view look(struct drive *v, const struct stage *x) {
     for (int t = x->from; t < x->to; t++) {
         if (x->depth > 0 && !heavy(x->program, x, t)) continue;
         struct site site = site_of(&v->arena, x->program, t);
+        site.said = near_stmt(&v->near, x->program, x->from, x->to, t);
         site_recall(&s, &site);
         int first = s.nmappings;
         for (int i = 0; i < v->d->needles->n; i++) {
@@ -363,7 +364,6 @@ static void apply(struct drive *v, int from, const struct rewrite *r, const stru
         return;
     }
     next.program = q;
-    next.kept = false;
     next.step[next.depth] = r;
     next.past[next.depth] = from;
     next.asked[next.depth++] = f->reason ? arena_strdup(&v->d->out->arena, f->reason) : NULL;
@@ -412,7 +412,7 @@ static void expand(struct drive *v, int at, struct search *s) {
             if (rewrites[r]->answers >> f->kind & 1)
                 apply(v, at, rewrites[r], f, needle_of(v->d->needles, f->instr));
     }
-    struct failure none = {.stmt = v->stmt, .needle_axis = -1, .stmt_axis = -1, .operand = -1};
+    struct failure none = {.stmt = v->near.stmt, .needle_axis = -1, .stmt_axis = -1, .operand = -1};
     for (int r = 0; rewrites[r] && at == 0; r++)
         for (int i = 0; i < v->d->needles->n && rewrites[r]->answers == 0; i++)
             if (target(v->d, &v->d->needles->at[i]))
@@ -421,12 +421,16 @@ static void expand(struct drive *v, int at, struct search *s) {
 
 /* ---- results ---- */
 
-static struct mapping copy_mapping(struct arena *a, const struct needles *needles,
+/* As a mapping of the whole program. */
+static struct mapping copy_mapping(struct drive *v, const struct stage *x,
                                    const struct mapping *m) {
+    struct arena *a = &v->d->out->arena;
     struct mapping c = *m;
     c.group = arena_copy(a, m->group, (size_t)m->ngroups * sizeof *m->group);
-    size_t n = (size_t)needles->machine->instr[m->instr].noperands;
+    size_t n = (size_t)v->d->needles->machine->instr[m->instr].noperands;
     c.operand = arena_copy(a, m->operand, n * sizeof *m->operand);
+    c.stmt = near_stmt(&v->near, x->program, x->from, x->to, m->stmt);
+    c.init = near_stmt(&v->near, x->program, x->from, x->to, m->init);
     return c;
 }
 
@@ -436,25 +440,27 @@ static int by_statement(const void *a, const void *b) {
     return x->instr != y->instr ? x->instr - y->instr : mapping_compare(x, y);
 }
 
-static void keep(struct drive *v, struct stage *x, const struct search *s) {
+static struct program *whole_of(const struct drive *v, const struct stage *x) {
+    return near_whole(&v->near, x->program, x->from, x->to);
+}
+
+static void keep(struct drive *v, const struct stage *x, const struct search *s) {
     struct derivations *out = v->d->out;
-    int cap = out->n;
-    struct derivation y = {.program = x->program,
+    int cap = out->n, from = near_stmt(&v->near, x->program, x->from, x->to, x->from);
+    struct derivation y = {.program = whole_of(v, x),
                            .stmt = v->stmt,
-                           .from = x->from,
-                           .to = x->to,
+                           .from = from,
+                           .to = from + x->to - x->from,
                            .nsteps = x->depth,
                            .nmappings = s->nmappings};
     memcpy(y.step, x->step, sizeof y.step);
     memcpy(y.asked, x->asked, sizeof y.asked);
-    for (int k = 1; k < x->depth; k++) y.between[k - 1] = program_copy(v->at[x->past[k]].program);
+    for (int k = 1; k < x->depth; k++) y.between[k - 1] = whole_of(v, &v->at[x->past[k]]);
     y.mapping = arena_array(&out->arena, (size_t)s->nmappings, sizeof *y.mapping);
-    for (int i = 0; i < s->nmappings; i++)
-        y.mapping[i] = copy_mapping(&out->arena, v->d->needles, &s->mapping[i]);
+    for (int i = 0; i < s->nmappings; i++) y.mapping[i] = copy_mapping(v, x, &s->mapping[i]);
     qsort(y.mapping, (size_t)y.nmappings, sizeof *y.mapping, by_statement);
     GROW(&out->arena, out->at, out->n, cap);
     out->at[out->n++] = y;
-    x->kept = true;
 }
 
 /* The stages from `from` on, all as many rewrites away: those of which most is mapped are written
@@ -485,16 +491,17 @@ void drive_stmt(struct driver *d, const struct program *p, int stmt) {
     struct drive v = {
         .d = d, .stmt = stmt, .floats = type_is_float(p->buffer[p->stmt[stmt].dst.buffer].type)};
     arena_init(&v.arena);
-    struct stage root = {.from = stmt, .to = stmt + 1, .kept = true};
-    root.program = (struct program *)p; /* only read */
+    near_open(&v.near, &v.arena, p, stmt);
+    struct stage root = {.from = v.near.stmt, .to = v.near.stmt + 1};
+    root.program = (struct program *)near_program(&v.near); /* only read */
     GROW(&v.arena, v.at, v.n, v.cap);
     v.at[v.n++] = root;
     for (int from = 0, to; from < v.n; from = to) {
         to = v.n;
         step_on(&v, from);
     }
-    for (int i = 0; i < v.n; i++)
-        if (!v.at[i].kept) program_free(v.at[i].program);
+    for (int i = 1; i < v.n; i++) program_free(v.at[i].program);
+    near_close(&v.near);
     arena_free(&v.arena);
 }
 

@@ -1,4 +1,5 @@
 /* Where rewrites lead: sequences that failures ask for, on the operators. */
+#include "mapper/rewrite_int.h"
 #include "mapper_help.h"
 
 #define MATMUL "tests/data/machines/mapper/matmul16.xml"
@@ -157,6 +158,56 @@ static void test_types(void **state) {
     machine_free(m);
 }
 
+/* Each product of a chain of layers is rewritten in the part of the chain that is near it. What
+ * comes out is the whole chain, proved against it, with the layer's statements where they were. */
+static void test_chain(void **state) {
+    enum { LAYERS = 12, EACH = 3 };
+    struct machine *m = help_machine("tests/data/machines/mapper/types.xml");
+    struct text t = {0};
+    (void)state;
+    text_printf(&t, "kernel p() { in x0: u8[8,48]  axes i: 8, j: 48, k: 48\n");
+    for (int l = 0; l < LAYERS; l++) {
+        text_printf(&t, "  const w%d: i16[48,48]  temp s%d: i32[8,48]  %s x%d: u8[8,48]\n", l, l,
+                    l + 1 < LAYERS ? "temp" : "out", l + 1);
+        text_printf(&t, "  s%d[i,j] = 0\n  s%d[i,j] += i32(x%d[i,k]) * i32(w%d[k,j])\n", l, l, l,
+                    l);
+        text_printf(&t, "  x%d[i,j] = u8(clip(shr(s%d[i,j], %d), 0, 255))\n", l + 1, l, 8 + l);
+    }
+    text_printf(&t, "}\n");
+    struct program *p = help_program("p", t.at);
+    struct derivations *d = mapper_derive(p, m, &(struct map_options){0});
+    int found[LAYERS] = {0};
+    for (int i = 0; i < d->n; i++) {
+        const struct derivation *x = &d->at[i];
+        const struct program *q = x->program;
+        int more = x->to - x->from - (x->stmt + 1 - x->from), layer = x->stmt / EACH;
+        assert_int_equal(x->stmt % EACH, 1);
+        assert_int_equal(q->nstmts, p->nstmts + more);
+        for (int s = 0; s < p->nstmts; s++)
+            if (s < x->from || s > x->stmt)
+                assert_string_equal(q->buffer[q->stmt[s < x->from ? s : s + more].dst.buffer].name,
+                                    p->buffer[p->stmt[s].dst.buffer].name);
+        assert_int_equal(x->verdict.evidence, EVIDENCE_PROVED);
+        assert_true(mapped(x) > 0);
+        char said[40];
+        snprintf(said, sizeof said, "statement %d ('s%d')", x->stmt, layer);
+        assert_non_null(strstr(x->asked[0], said));
+        found[layer]++;
+    }
+    for (int l = 0; l < LAYERS; l++) assert_true(found[l] > 0 && found[l] == found[0]);
+    struct arena scratch;
+    struct near near;
+    arena_init(&scratch);
+    near_open(&near, &scratch, p, p->nstmts / 2);
+    assert_in_range(near.n, 2 * EACH, p->nstmts / 2);
+    near_close(&near);
+    arena_free(&scratch);
+    derivations_free(d);
+    program_free(p);
+    text_free(&t);
+    machine_free(m);
+}
+
 static void test_bound(void **state) {
     struct machine *m = help_machine(MATMUL);
     struct program *p = help_operator("sep");
@@ -174,6 +225,6 @@ int main(void) {
         cmocka_unit_test(test_operators), cmocka_unit_test(test_asked),
         cmocka_unit_test(test_residual),  cmocka_unit_test(test_nothing_to_do),
         cmocka_unit_test(test_attention), cmocka_unit_test(test_types),
-        cmocka_unit_test(test_bound)};
+        cmocka_unit_test(test_chain),     cmocka_unit_test(test_bound)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

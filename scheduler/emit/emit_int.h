@@ -214,8 +214,9 @@ bool hold_fill(struct emitter *, struct nodes *, const struct task *, const stru
 /* The same for the chain, whatever queue it goes to: that one waits until the slot's last use is over, the chain until the data is there. */
 bool fill_in_step(struct emitter *, struct nodes *, const struct task *, const struct opnd *, const struct access *, struct held *);
 
-/* lead.c: before loops over these axes of a chain's grains, fills of what none of them moves; `lead` false: they end */
-bool chain_lead(struct emitter *, struct nodes *, const int *axis, int n, bool lead);
+/* lead.c: before so many loops over a chain's grains, of which those over these axes turn, fills of what none of them moves; and after them */
+bool chain_lead(struct emitter *, struct nodes *, const int *axis, int n, int loops);
+void chain_lead_end(struct emitter *, int loops);
 bool chain_whole(struct emitter *, struct nodes *); /* before the nest's loops, fills of what comes whole */
 
 /* grain.c */

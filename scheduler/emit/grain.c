@@ -395,18 +395,31 @@ static bool in_blocks(const struct emitter *e, int axis) {
     return false;
 }
 
+static int64_t grain_here(const struct emitter *e, int axis) {
+    int64_t grain = nest_grain(e->nest, axis), most = e->at[axis].size.max;
+    if (fixed_grain(e, axis)) return grain;
+    if (most <= grain) return most;
+    return in_blocks(e, axis) ? grain : balanced(most, grain);
+}
+
+/* Along which of the axes are there several grains? */
+static int several_grains(const struct emitter *e, const int *axis, int n, int *out) {
+    int found = 0;
+    for (int i = 0; i < n; i++)
+        if (e->at[axis[i]].size.x || e->at[axis[i]].size.c > grain_here(e, axis[i]))
+            out[found++] = axis[i];
+    return found;
+}
+
 bool grain_loops(struct emitter *e, struct nodes *out, int k) {
     int axis[MAX_AXES], n = result_axes(e->w, e->w->task[e->nest->chain[0].task].stmt, axis);
     if (k == n) return grain_body(e, out, 0);
-    int a = axis[k];
-    int64_t grain = nest_grain(e->nest, a), most = e->at[a].size.max;
-    if (!fixed_grain(e, a) && most > grain)
-        grain = in_blocks(e, a) ? grain : balanced(most, grain);
-    else if (!fixed_grain(e, a))
-        grain = most;
-    return chain_lead(e, out, axis + k, n - k, true) &&
-           emit_loop(e, out, a, grain, static_chain(e), core_is_static(e), grain_loops, k + 1) &&
-           chain_lead(e, out, axis + k, n - k, false);
+    int moving[MAX_AXES], nmoving = several_grains(e, axis + k, n - k, moving);
+    bool ok = chain_lead(e, out, moving, nmoving, n - k) &&
+              emit_loop(e, out, axis[k], grain_here(e, axis[k]), static_chain(e), core_is_static(e),
+                        grain_loops, k + 1);
+    chain_lead_end(e, n - k);
+    return ok;
 }
 
 /* ---- statements before a result's sums, and on it, over its tile ---- */

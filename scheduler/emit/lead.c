@@ -22,15 +22,15 @@ static bool needs_no_signals(const struct work *w, const struct nodes *fill, int
     return true;
 }
 
-/* In registers, whose addresses are constants: it has them to itself. */
+/* It has its place to itself: only what all axes move takes the places of others (chain_lives). */
 static bool may_lead(const struct emitter *e, int i, int operand) {
     const struct opnd *o = &e->w->task[e->nest->chain[i].task].op[operand];
     const struct held *h = &e->own[i][operand];
     return o->read >= 0 && !o->writes && !h->led && h->slots <= 1 &&
-           chain_needs_hold(e->nest, i, operand) && graph_is_static(e->w->m, o->memory);
+           chain_needs_hold(e->nest, i, operand);
 }
 
-bool chain_lead(struct emitter *e, struct nodes *out, const int *axis, int n, bool lead) {
+bool chain_lead(struct emitter *e, struct nodes *out, const int *axis, int n, int loops) {
     struct work *w = e->w;
     for (int i = 0; i < e->nest->nchain; i++) {
         const struct task *t = &w->task[e->nest->chain[i].task];
@@ -38,8 +38,7 @@ bool chain_lead(struct emitter *e, struct nodes *out, const int *axis, int n, bo
             const struct opnd *o = &t->op[k];
             struct held *h = &e->own[i][k];
             struct nodes fill = {0};
-            if (!lead && h->led == n) h->led = 0;
-            if (!lead || !may_lead(e, i, k)) continue;
+            if (!n || !may_lead(e, i, k)) continue;
             const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
             if (!stands_still(w, acc, axis, n)) continue;
             struct held keep = *h;
@@ -49,11 +48,17 @@ bool chain_lead(struct emitter *e, struct nodes *out, const int *axis, int n, bo
                 *h = keep;
                 continue;
             }
-            h->led = n;
+            h->led = loops;
             nodes_append(w, out, &fill);
         }
     }
     return true;
+}
+
+void chain_lead_end(struct emitter *e, int loops) {
+    for (int i = 0; i < e->nest->nchain; i++)
+        for (int k = 0; k < e->w->task[e->nest->chain[i].task].nops; k++)
+            if (e->own[i][k].led == loops) e->own[i][k].led = 0;
 }
 
 bool chain_whole(struct emitter *e, struct nodes *out) {

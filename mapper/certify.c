@@ -535,7 +535,8 @@ static bool joined_sound(struct proof *f, struct arena *scratch) {
     parts = view;
     parts.stmt = arena_copy(scratch, view.stmt, (size_t)view.nstmts * sizeof *view.stmt);
     parts.stmt[m->stmt] = f->p->stmt[m->stmt];
-    f->site = (struct site){.program = &view, .stmt = m->stmt, .s = &view.stmt[m->stmt]};
+    f->site =
+        (struct site){.program = &view, .stmt = m->stmt, .said = m->stmt, .s = &view.stmt[m->stmt]};
     f->p = &view;
     if (!groups_sound(f)) return false;
     for (int o = 0; o < n->noperands; o++)

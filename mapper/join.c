@@ -365,7 +365,8 @@ static void choose(const struct joining *j, const struct mapping *as, const stru
     struct search *s = j->search;
     uint64_t allowed[MAX_NEEDLE_AXES + 1] = {0};
     int stmt[MAX_JOINED], n = joined_stmts(as, stmt), first = s->nmappings;
-    struct site site = {.program = view, .stmt = as->stmt, .s = &view->stmt[as->stmt]};
+    struct site site = {
+        .program = view, .stmt = as->stmt, .said = as->stmt, .s = &view->stmt[as->stmt]};
     for (int a = 0; a < view->naxes; a++)
         if (site.s->axes >> a & 1 && view->axis[a].extent > 1 && !view->axis[a].sequential)
             site.live |= UINT64_C(1) << a;

@@ -52,7 +52,7 @@ static void test_shipped(void **state) {
     int machines = 0, executed = 0;
     (void)state;
     check_folder(SOURCE_DIR "/machines", true, &machines, &executed);
-    assert_true(machines >= 4);
+    assert_true(machines >= (sampled(1) ? 4 : 2)); /* few of them with sanitizers */
 }
 
 static void test_own(void **state) {

@@ -3,13 +3,7 @@
  * domain that is shorter by one, another neutral element. */
 #include "ir/chain.h"
 #include "ir/equal_alike.h"
-#include "mapper_help.h"
-
-struct equal_case {
-    const char *declarations, *before, *after;
-    uint32_t laws;
-    bool proved;
-};
+#include "equal_help.h"
 
 #define IN "in A: i32[16,16]  in B: i32[16,16]  inout C: i32[70,70]  "
 #define FLOATS "in A: f32[16,16]  in B: f32[16,16]  inout C: f32[70,70]  "
@@ -508,15 +502,6 @@ static const struct equal_case cases[] = {
      "C[i] = i8(clip(round(f64(A[i]) * -0.25), 0, 127))", LAWS_EXACT, false},
 };
 
-static struct program *program_of(const struct equal_case *c, const char *body) {
-    struct text t = {0};
-    const char *open = *c->declarations == '(' ? "" : "() { ";
-    text_printf(&t, "kernel p%s%s %s\n}\n", open, c->declarations, body);
-    struct program *p = help_program("p", t.at);
-    text_free(&t);
-    return p;
-}
-
 static void test_cases(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -549,99 +534,6 @@ static void test_bounded(void **state) {
     }
     program_free(p);
     program_free(q);
-}
-
-/* A chain in which each value is read several times: what the last one is made of is 3^links values
- * of the first. One side has temporaries of its own, so nothing between is shared. */
-static struct verdict long_chain(int links, const char *first, const char *link) {
-    struct text t[2] = {{0}, {0}}, declared = {0};
-    text_printf(&declared, "in A: f32[16,16]  in B: f32[16]  out C: f32[16]  axes i: 16\n");
-    for (int k = 0; k <= links; k++)
-        text_printf(&declared, "temp T%d: f32[16]  temp U%d: f32[16]  temp M%d: f32[1]  ", k, k, k);
-    for (int side = 0; side < 2; side++) {
-        const char name = side ? 'U' : 'T';
-        text_printf(&t[side], "%c0[i] = %s; ", name, side ? first : "A[i,0] * B[i]");
-        for (int k = 0; k < links; k++)
-            for (const char *c = link; *c; c++) {
-                char one[2] = {*c, 0};
-                if (*c == '<' || *c == '>')
-                    text_printf(&t[side], "%c%d", name, *c == '<' ? k : k + 1);
-                else if (*c == '#')
-                    text_printf(&t[side], "M%d[0]", k);
-                else
-                    text_printf(&t[side], "%s", one);
-            }
-        text_printf(&t[side], "C[i] = %c%d[i]", name, links);
-    }
-    struct equal_case c = {declared.at, t[0].at, t[1].at, LAWS_REORDER, false};
-    struct program *p = program_of(&c, c.before), *q = program_of(&c, c.after);
-    struct items all = {0, p->nitems};
-    struct verdict v = items_equal_by(p, all, q, all, LAWS_REORDER, 0);
-    program_free(p);
-    program_free(q);
-    for (int side = 0; side < 2; side++) text_free(&t[side]);
-    text_free(&declared);
-    return v;
-}
-
-#define CHOICE ">[i] = select(<[i] != B[i], max(<[i], 0.5) / B[i], sin(<[i])); "
-#define SCALED "# = 0; # max= <[i]; >[i] = round(<[i] / #) - sin(<[i]); "
-
-/* All that is read more than once is followed once, and compared once: operations in proportion to
- * the links. */
-static void test_long_chains(void **state) {
-    (void)state;
-    static const struct {
-        int links;
-        const char *first;
-        bool proved;
-    } chains[] = {{190, "A[i,0] * B[i]", true},
-                  {190, "A[i,1] * B[i]", false},
-                  {60, "B[i] * A[i,0]", true},
-                  {60, "B[i] * A[i,1]", false}};
-    for (size_t k = 0; k < sizeof chains / sizeof *chains; k++) {
-        struct verdict v = long_chain(chains[k].links, chains[k].first, CHOICE);
-        assert_int_equal(v.evidence == EVIDENCE_PROVED, chains[k].proved);
-        assert_true(v.nodes <= 60 * chains[k].links);
-    }
-}
-
-/* Where each reduction has points of its own nothing comes again: too many steps. */
-static void test_chains_end(void **state) {
-    (void)state;
-    struct verdict v = long_chain(100, "A[i,1] * B[i]", SCALED);
-    assert_int_equal(v.evidence, EVIDENCE_UNPROVED);
-    assert_true(v.nodes < 200000);
-}
-
-/* Every third element in rows and columns: of which one it was made is found by dividing, so the
- * relations have no more dimensions for a longer chain. */
-static enum evidence strided_chain(int links, int more) {
-    struct text t[2] = {{0}, {0}}, declared = {0};
-    text_printf(&declared, "inout C: f32[50,50]  axes i: 16, j: 16\n");
-    for (int k = 0; k <= links; k++) text_printf(&declared, "temp T%d: f32[16,16]  ", k);
-    text_printf(&t[1], "T0[i,j] = C[3*i + 2,3*j]; ");
-    for (int k = 0; k < links; k++) {
-        text_printf(&t[0], "C[3*i + 2,3*j] = sin(C[3*i + 2,3*j]); ");
-        text_printf(&t[1], "T%d[i,j] = sin(T%d[i,j]); ", k + 1, k);
-    }
-    text_printf(&t[1], more ? "C[3*i + 2,3*j] = sin(T%d[i,j])" : "C[3*i + 2,3*j] = T%d[i,j]",
-                links);
-    struct equal_case c = {declared.at, t[0].at, t[1].at, LAWS_EXACT, true};
-    struct program *p = program_of(&c, c.before), *q = program_of(&c, c.after);
-    struct items all = {0, p->nitems}, also = {0, q->nitems};
-    enum evidence found = items_equal_by(p, all, q, also, LAWS_EXACT, 0).evidence;
-    program_free(p);
-    program_free(q);
-    for (int side = 0; side < 2; side++) text_free(&t[side]);
-    text_free(&declared);
-    return found;
-}
-
-static void test_strided_chains(void **state) {
-    (void)state;
-    assert_int_equal(strided_chain(40, 0), EVIDENCE_PROVED);
-    assert_int_not_equal(strided_chain(40, 1), EVIDENCE_PROVED);
 }
 
 /* Proofs are kept by what they look at: a statement of a recurrence's body is not one outside. */
@@ -701,9 +593,7 @@ static void test_samples_of_sums(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),          cmocka_unit_test(test_samples_of_sums),
-        cmocka_unit_test(test_bounded),        cmocka_unit_test(test_chains_end),
-        cmocka_unit_test(test_strided_chains), cmocka_unit_test(test_kept_proofs),
-        cmocka_unit_test(test_long_chains)};
+        cmocka_unit_test(test_cases), cmocka_unit_test(test_samples_of_sums),
+        cmocka_unit_test(test_bounded), cmocka_unit_test(test_kept_proofs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

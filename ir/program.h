@@ -59,6 +59,7 @@ struct op {
     int read;                       /* OP_READ: index into stmt.read */
     int axis;                       /* OP_AXIS */
     union value value;              /* OP_LITERAL */
+    bool unsaid;                    /* OP_LITERAL: no number, but whatever the statements give that this one stands for (stmts_join) */
 };
 
 /* Σ_a coef[a] * axis[a] + coef[naxes] >= 0 */

@@ -122,8 +122,8 @@ const char *stmts_join(struct arena *arena, const struct program *p, const int *
         out->op[r] = (struct op){
             .code = OP_READ, .type = of == TYPE_F16 || of == TYPE_BF16 ? TYPE_F32 : of, .read = r};
     }
-    out->op[out->nreads] =
-        (struct op){.code = OP_LITERAL, .type = t == TYPE_F16 || t == TYPE_BF16 ? TYPE_F32 : t};
+    out->op[out->nreads] = (struct op){
+        .code = OP_LITERAL, .type = t == TYPE_F16 || t == TYPE_BF16 ? TYPE_F32 : t, .unsaid = true};
     return NULL;
 }
 

@@ -195,6 +195,8 @@ static void op_ranges(struct asked *q, int stmt, int depth, struct range *out) {
         for (int k = 0; k < n; k++) a[k] = out[o->arg[k]];
         if (o->code == OP_READ)
             out[i] = read_range(q, &s->read[o->read], stmt, depth);
+        else if (o->code == OP_LITERAL && o->unsaid)
+            out[i] = range_of_type(o->type);
         else if (o->code == OP_LITERAL)
             out[i] = settled(constant(type_is_float(o->type) ? o->value.f : (double)o->value.i),
                              o->type);

@@ -10,7 +10,6 @@ bool access_same(const struct program *p, const struct access *a, const struct a
 
 static void fold(struct term *t, struct term_node *node) {
     union value arg[3];
-    if (node->code == OP_LITERAL) node->constant = true;
     if (node->nargs == 0) return;
     for (int k = 0; k < node->nargs; k++) {
         const struct term_node *a = &t->at[node->arg[k]];
@@ -46,6 +45,7 @@ struct term term_of(struct arena *arena, const struct program *p, const struct s
                                    .nargs = op_info[o->code].arity,
                                    .read = -1,
                                    .origin = i,
+                                   .constant = o->code == OP_LITERAL && !o->unsaid,
                                    .value = o->value};
         for (int k = 0; k < node->nargs; k++) node->arg[k] = o->arg[k];
         if (o->code == OP_AXIS) node->axes = UINT64_C(1) << o->axis;

@@ -205,12 +205,28 @@ static void test_changes_in_place(void **state) {
     text_free(&t);
 }
 
+/* A statement that stands for several says nothing of what it writes. */
+static void test_joined(void **state) {
+    (void)state;
+    struct program *p =
+        help_program("f", "kernel f() { in A: i8[4, 8]  out C: i32[4]  axes i: 4, k: 8\n"
+                          " C[i] = 0\n C[i] += i32(A[i,k]) }\n");
+    struct stmt joined;
+    assert_null(stmts_join(&p->arena, p, (const int[]){0, 1}, 2, &joined));
+    stmt_hide(&p->arena, p, 0, 1);
+    p->stmt[1] = joined;
+    struct range r = range_of_result(p, 1);
+    assert_true(r.lo == -2147483648.0 && r.hi == 2147483647.0);
+    program_free(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums),
                                        cmocka_unit_test(test_grains),
                                        cmocka_unit_test(test_inside),
                                        cmocka_unit_test(test_chains),
                                        cmocka_unit_test(test_changes_in_place),
-                                       cmocka_unit_test(test_requantised)};
+                                       cmocka_unit_test(test_requantised),
+                                       cmocka_unit_test(test_joined)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

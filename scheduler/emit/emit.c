@@ -318,6 +318,30 @@ static bool grid_turn(struct emitter *e, struct nodes *out) {
     return !turns_again(e) || add_barrier(w, out, after, after, e->exec);
 }
 
+/* Does the node wait at a barrier of units around the one whose instances run the loop? They do not
+ * meet there before the loop is over. */
+static bool waits_around(const struct machine *m, const struct node *n, int unit) {
+    if (n->kind != NODE_SYNC || n->sync.signals.npops != 1) return false;
+    const struct sync *y = &m->sync[n->sync.signals.pop[0].sync];
+    return y->kind == SYNC_BARRIER && y->barrier_unit != unit &&
+           unit_inside(m, unit, y->barrier_unit);
+}
+
+/* Instances share nothing, so that what stands before such a barrier may be done by all of them
+ * first: a parallel loop for each side of it. */
+static void part_at_barriers(struct work *w, struct nodes *out, const struct loop_node *l) {
+    int from = 0;
+    for (int i = 0; i <= l->nbody; i++) {
+        if (i < l->nbody && !waits_around(w->m, &l->body[i], l->unit)) continue;
+        struct loop_node *part = arena_copy(&w->s->arena, l, sizeof *l);
+        part->body = l->body + from;
+        part->nbody = i - from;
+        if (part->nbody) nodes_add(w, out, (struct node){.kind = NODE_LOOP, .loop = part});
+        if (i < l->nbody) nodes_add(w, out, l->body[i]);
+        from = i + 1;
+    }
+}
+
 /* The loops of a grid around one turn. */
 static bool grid_depth(struct emitter *e, struct nodes *out, int d) {
     const struct nest *n = e->nest;
@@ -327,14 +351,20 @@ static bool grid_depth(struct emitter *e, struct nodes *out, int d) {
     if (!emit_loop(e, out, n->prefix[d].axis, n->prefix[d].tile, n->plan.is_static, false,
                    grid_depth, d + 1))
         return false;
-    for (int i = first; i < out->n; i++) {
-        struct node *x = &out->at[i];
-        if (x->kind != NODE_LOOP || x->loop->axis != n->prefix[d].axis ||
-            x->loop->step != n->prefix[d].tile || x->loop->kind != LOOP_SEQUENTIAL)
+    struct nodes all = {.at = out->at + first, .n = out->n - first}, parted = {0};
+    for (int i = 0; i < all.n; i++) {
+        struct loop_node *l = all.at[i].kind == NODE_LOOP ? all.at[i].loop : NULL;
+        if (!l || l->axis != n->prefix[d].axis || l->step != n->prefix[d].tile ||
+            l->kind != LOOP_SEQUENTIAL) {
+            nodes_add(e->w, &parted, all.at[i]);
             continue;
-        x->loop->kind = LOOP_PARALLEL;
-        x->loop->unit = unit[d];
+        }
+        l->kind = LOOP_PARALLEL;
+        l->unit = unit[d];
+        part_at_barriers(e->w, &parted, l);
     }
+    out->n = first;
+    nodes_append(e->w, out, &parted);
     return true;
 }
 

@@ -196,6 +196,7 @@ void results_root(struct emitter *e) {
     int deepest = -1;
     if (!e->drained || e->load >= 0 || e->out[0].n > 1) return;
     struct link out = e->out[0].n ? way_link(&e->out[0], 0) : result_link(e);
+    if (e->out[0].n && shares(e, out, result_link(e))) return; /* a credit would be taken for it */
     for (int i = 0; i < e->nfills && out.to >= 0; i++) {
         const struct filling *f = &e->fill[i];
         if (f->queue < 0 || !shares(e, out, fill_link(f))) continue;

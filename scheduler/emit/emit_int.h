@@ -215,7 +215,8 @@ bool hold_fill(struct emitter *, struct nodes *, const struct task *, const stru
 bool fill_in_step(struct emitter *, struct nodes *, const struct task *, const struct opnd *, const struct access *, struct held *);
 
 /* lead.c: before so many loops over a chain's grains, of which those over these axes turn, fills of what none of them moves; and after them */
-bool chain_lead(struct emitter *, struct nodes *, const int *axis, int n, int loops);
+struct several { int n, axis[MAX_AXES]; int64_t grain[MAX_AXES]; };
+bool chain_lead(struct emitter *, struct nodes *, const struct several *, int loops);
 void chain_lead_end(struct emitter *, int loops);
 bool chain_whole(struct emitter *, struct nodes *); /* before the nest's loops, fills of what comes whole */
 

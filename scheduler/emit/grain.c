@@ -403,19 +403,22 @@ static int64_t grain_here(const struct emitter *e, int axis) {
 }
 
 /* Along which of the axes are there several grains? */
-static int several_grains(const struct emitter *e, const int *axis, int n, int *out) {
-    int found = 0;
-    for (int i = 0; i < n; i++)
-        if (e->at[axis[i]].size.x || e->at[axis[i]].size.c > grain_here(e, axis[i]))
-            out[found++] = axis[i];
-    return found;
+static struct several several_grains(const struct emitter *e, const int *axis, int n) {
+    struct several out = {0};
+    for (int i = 0; i < n; i++) {
+        int64_t grain = grain_here(e, axis[i]);
+        if (!e->at[axis[i]].size.x && e->at[axis[i]].size.c <= grain) continue;
+        out.axis[out.n] = axis[i];
+        out.grain[out.n++] = grain;
+    }
+    return out;
 }
 
 bool grain_loops(struct emitter *e, struct nodes *out, int k) {
     int axis[MAX_AXES], n = result_axes(e->w, e->w->task[e->nest->chain[0].task].stmt, axis);
     if (k == n) return grain_body(e, out, 0);
-    int moving[MAX_AXES], nmoving = several_grains(e, axis + k, n - k, moving);
-    bool ok = chain_lead(e, out, moving, nmoving, n - k) &&
+    struct several grains = several_grains(e, axis + k, n - k);
+    bool ok = chain_lead(e, out, &grains, n - k) &&
               emit_loop(e, out, axis[k], grain_here(e, axis[k]), static_chain(e), core_is_static(e),
                         grain_loops, k + 1);
     chain_lead_end(e, n - k);

@@ -4,11 +4,13 @@
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/task.h"
+#include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
+#include <string.h>
 
-static bool stands_still(const struct work *w, const struct access *acc, const int *axis, int n) {
-    for (int i = 0; i < n; i++)
-        if (access_varies(w->p, acc, axis[i])) return false;
+static bool stands_still(const struct work *w, const struct access *acc, const struct several *x) {
+    for (int i = 0; i < x->n; i++)
+        if (access_varies(w->p, acc, x->axis[i])) return false;
     return true;
 }
 
@@ -30,7 +32,21 @@ static bool may_lead(const struct emitter *e, int i, int operand) {
            chain_needs_hold(e->nest, i, operand);
 }
 
-bool chain_lead(struct emitter *e, struct nodes *out, const int *axis, int n, int loops) {
+/* Rows that repeat along an axis which turns inside are as many as one grain takes, which has the
+ * place. */
+static bool fill_ahead(struct emitter *e, struct nodes *out, const struct task *t,
+                       const struct opnd *o, const struct access *acc, struct held *h,
+                       const struct several *x) {
+    struct along all[MAX_AXES];
+    memcpy(all, e->at, sizeof all);
+    for (int i = 0; i < x->n; i++)
+        if (x->axis[i] == o->geom.repeat_axis) e->at[x->axis[i]].size = val_const(x->grain[i]);
+    bool ok = hold_fill(e, out, t, o, acc, h, NULL);
+    memcpy(e->at, all, sizeof all);
+    return ok;
+}
+
+bool chain_lead(struct emitter *e, struct nodes *out, const struct several *x, int loops) {
     struct work *w = e->w;
     for (int i = 0; i < e->nest->nchain; i++) {
         const struct task *t = &w->task[e->nest->chain[i].task];
@@ -38,12 +54,12 @@ bool chain_lead(struct emitter *e, struct nodes *out, const int *axis, int n, in
             const struct opnd *o = &t->op[k];
             struct held *h = &e->own[i][k];
             struct nodes fill = {0};
-            if (!n || !may_lead(e, i, k)) continue;
+            if (!x->n || !may_lead(e, i, k)) continue;
             const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
-            if (!stands_still(w, acc, axis, n)) continue;
+            if (!stands_still(w, acc, x)) continue;
             struct held keep = *h;
             renew_place(e, h);
-            if (!hold_fill(e, &fill, t, o, acc, h, NULL)) return false;
+            if (!fill_ahead(e, &fill, t, o, acc, h, x)) return false;
             if (!needs_no_signals(w, &fill, e->chain)) {
                 *h = keep;
                 continue;

@@ -94,6 +94,7 @@ static bool core_body(struct emitter *e, struct nodes *out, int d) {
     if (ahead >= 0) return emit_ahead(e, out, d, ahead, core_depth);
     if (pieces_ahead_at(e, d)) return emit_pieces_ahead(e, out, d, core_depth);
     if (e->ahead.depth && d == e->ahead.depth) return emit_piece_steps(e, out, d, core_depth);
+    if (asks_split(e, d)) return asks_steps(e, out, d, core_body);
     if (d < p->nloops) return core_loop(e, out, d);
     struct held *held[MAX_OPERANDS];
     for (int i = 0; i < e->t->nops; i++) held[i] = &e->held[i];
@@ -105,6 +106,7 @@ static bool core_body(struct emitter *e, struct nodes *out, int d) {
  * releases, drains. */
 static bool core_depth(struct emitter *e, struct nodes *out, int d) {
     const struct plan *p = &e->nest->plan;
+    if (d < p->nloops) e->outset[d] = e->at[p->loop[d].axis].lo;
     feeds_emit(e, out, d, false);
     for (int i = 0; i < e->t->nops; i++)
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL && p->hold[i].depth == d &&
@@ -114,6 +116,7 @@ static bool core_depth(struct emitter *e, struct nodes *out, int d) {
     if (e->inside && d == e->root) nest_credits(e, out, true);
     if (!core_body(e, out, d)) return false;
     if (e->inside && d == e->root) nest_credits(e, out, false);
+    asks_emit(e, out, d);
     fills_close(e, out, d);
     for (int i = 0; i < e->t->nops; i++)
         if (e->t->op[i].writes &&

@@ -101,12 +101,14 @@ struct emitter {
     int parts_depth; /* loops around the pieces in which copies are filled; -1: they are filled whole */
     struct along from[MAX_OPERANDS][MAX_AXES]; /* what of each axis a copy covers, then */
     struct along begin[MAX_OPERANDS][MAX_AXES]; /* the same where a ring, or a pinned range, begins */
+    struct val outset[MAX_LOOPS]; /* of each loop of the plan around: where its axis stood before it */
     struct val due[MAX_OPERANDS]; /* 0: the piece that is wanted now is there */
     bool early[MAX_FILLS]; /* flows whose fills at the current tile stand a step ahead (ahead.c) */
     struct { /* of pieces that are filled a step ahead (ahead.c) */
         int depth, step;    /* loops around the copies, 0: none are; which step of the innermost of them */
         bool last;          /* nothing comes behind it */
     } ahead;
+    enum { ASKS = 1, ASKS_NOT } asks; /* in the bodies of a loop that stands twice (ask.c); 0: it stands once */
     bool failed;
     bool turned; /* of a group: its members have been written down once */
     bool split; /* some loops may be empty: over whole tiles only, or over the tail */
@@ -229,6 +231,12 @@ bool grain_loops(struct emitter *, struct nodes *,
                  int k); /* the chain over the current tile, from its axis k on */
 /* All issues of a statement that starts the core's result, or changes it where it lies, over its tile. */
 bool task_loops(struct emitter *, struct nodes *, const struct task *, struct held **);
+
+/* ask.c: behind a step what a later one reads is asked for, where lines come for the first time: there the loop over
+ * the steps has a body of its own. */
+void asks_emit(struct emitter *, struct nodes *, int depth);
+bool asks_split(const struct emitter *, int depth); /* there is such a loop at this depth, and its bodies are not being emitted */
+bool asks_steps(struct emitter *, struct nodes *, int depth, body_fn);
 
 /* recur.c: fills what stays over the steps of an outermost recurrence. stay[nest][operand]: where. */
 bool recur_prime(struct work *, const struct moves *, int scope, struct held **stay, struct nodes *);

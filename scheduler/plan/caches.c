@@ -313,15 +313,10 @@ static double jumping(const struct work *w, const struct memory *mem, const stru
     return distance >= f->rows.run + (double)mem->line ? f->runs : 0;
 }
 
-/* What one memory is given during the nest. */
-static struct refilled lines_refilled(const struct work *w, int memory, const struct plan *p,
-                                      const struct task *t, const struct share *s) {
+int cache_depth(const struct work *w, const struct memory *mem, const struct plan *p, const struct task *t) {
     const struct stmt *st = &w->p->stmt[t->stmt];
-    const struct memory *mem = &w->m->memory[memory];
     double line = mem->line > 0 ? (double)mem->line : 64;
-    struct refilled sum = {0, 0, 0};
     struct footprint own;
-    double blocks = plan_blocks(w, p, t, p->depth_out), starts = 0;
     int d = 0;
     for (; d < p->nloops; d++) {
         double lines = 0;
@@ -329,6 +324,18 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
             lines += footprint(w, mem, p, t, r < 0 ? &st->dst : &st->read[r], d, &own)->lines;
         if (lines * line <= mem->usable * (double)mem->size) break;
     }
+    return d;
+}
+
+/* What one memory is given during the nest; read_runs: of each read. */
+static struct refilled lines_refilled(const struct work *w, int memory, const struct plan *p,
+                                      const struct task *t, const struct share *s, double *read_runs) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    const struct memory *mem = &w->m->memory[memory];
+    struct refilled sum = {0, 0, 0};
+    struct footprint own;
+    double blocks = plan_blocks(w, p, t, p->depth_out), starts = 0;
+    int d = cache_depth(w, mem, p, t);
     if (!d) return sum; /* all of it stays from run to run */
     for (int r = -1; r < st->nreads; r++) {
         const struct access *acc = r < 0 ? &st->dst : &st->read[r];
@@ -341,11 +348,12 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         f = footprint(w, mem, p, t, acc, at, &own);
         double elements = plan_traffic(w, p, t, acc, at), n = elements * f->ratio,
                runs = elements * fmax(f->runs, apart);
+        double part = instance_part(w, memory, p, t, s, acc, at);
+        if (r >= 0 && r < MAX_OPERANDS) read_runs[r] = runs * part;
         struct refilled missed = crowded_out(w, mem, p, t, acc, d, n);
         double ahead = r < 0 ? 0 : lost_ahead(w, mem, p, t, acc) * n;
         n += missed.lines + ahead;
         runs += missed.runs + ahead;
-        double part = instance_part(w, memory, p, t, s, acc, at);
         sum.lines += n * (r < 0 ? 1 + mem->writeback : 1) * part;
         sum.runs += runs * part;
         if (r >= 0) starts = fmax(starts, part * starts_missed(w, mem, p, t, acc, n));
@@ -389,12 +397,17 @@ static void refills_make(const struct work *w, const struct moves *moves, const 
     for (int m = 0; m < w->m->nmemories; m++) {
         const struct memory *mem = &w->m->memory[m];
         if (!used[m] || mem->size <= 0 || mem->refill <= 0) continue;
-        struct refilled n = lines_refilled(w, m, p, t, s);
+        double runs[MAX_OPERANDS] = {0};
+        struct refilled n = lines_refilled(w, m, p, t, s, runs);
         double cycles = n.lines * mem->refill,
                exposed =
                    (cycles + n.runs * mem->first) * (1 - mem->hidden) + n.awaited * mem->first;
         int queue = moves->loads[1 + m];
         out->exposed += exposed;
+        for (int r = 0; r < MAX_OPERANDS; r++) {
+            out->late[r] += runs[r] * mem->first;
+            out->apart[r] += runs[r] * mem->first * (1 - mem->hidden);
+        }
         if (cycles > out->worst) {
             out->worst = cycles;
             out->worst_exposed = exposed;

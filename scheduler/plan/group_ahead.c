@@ -51,7 +51,7 @@ static bool asks(const struct work *w, const struct move *mv, const struct opnd 
     bool from = false;
     for (int k = 0; k < in->nfrom; k++) from |= memory_is_home(w->m, in->from[k]);
     return mv->ahead >= 0 && from && mv->type == type && move_fills(in, o->memory) &&
-           mv->naxes == 1 && mv->axis[0].fixed > 0;
+           mv->naxes == 1 && mv->axis[0].fixed > 0 && mv->axis[0].from.value != 0;
 }
 
 /* Queue cycles of an element that a move brings which asks so far ahead; negative: none does. */

@@ -1,4 +1,5 @@
 /* Plans: sizes of tiles, footprints, capacity and cost (docs/scheduling.md, "Plans"). */
+#include "scheduler/plan/ask.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/tiling.h"
@@ -574,7 +575,9 @@ static bool price_outward(struct work *w, const struct moves *moves, const struc
     if (p->tiling) p->tiling->fits = true;
     if (is_above(p, limit, shared_cycles(w, t, &share, compared(&c, busiest(&c, &p->bound)))))
         return false;
-    const struct refills *refills = price_reads(&c, t, &share);
+    const struct refills *brought = price_reads(&c, t, &share);
+    struct refills refills[2] = {brought[0], brought[1]};
+    p->asks = graph_apart(w->m, t->needle->in->queue) ? 0 : asks_charge(w, moves, n, p, refills, 2, c.queue);
     pipe_chain(&c, t);
     pipe_signals(&c, t);
     double steady = busiest(&c, &p->bound), waits = c.queue[t->needle->in->queue], shared;

@@ -42,6 +42,7 @@ struct plan {
     double whole;       /* cycles were the nest not shared */
     double price[PRICE_TERMS]; /* what they consist of */
     double cycles, port, bytes; /* cycles: what is compared: `predicted`, and a little for what else is used */
+    uint64_t asks; /* operands of which each step asks for the lines of a later one (ask.h) */
     int parts; /* 0: holds are filled whole; otherwise 1 + loops inside the deepest at which they are, in parts;
                   PARTS_AHEAD: whole, each before the instructions of the step before; PARTS_ANY: as is best, which pricing puts here */
     bool collects; /* a chain's results wait in the memories on their way home until all of a tile is there (route_holds.c) */

@@ -6,6 +6,7 @@
 #include "scheduler/plan/plan.h"
 
 struct copies;
+struct memory;
 struct moves;
 struct nest;
 struct opnd;
@@ -63,6 +64,7 @@ struct copy copy_part_price(struct work *, const struct moves *, const struct pl
  * those that computing does not hide (of all, and of the longest), and in which a cache's own port
  * takes the lines. */
 struct refills {
+    double apart[MAX_OPERANDS], late[MAX_OPERANDS]; /* by read: of `exposed`, first lines of rows that nothing foresees; with what is hidden of them */
     double worst, exposed, worst_exposed, port;
     int queue; /* of the moves that read that cache; -1 */
 };
@@ -71,6 +73,8 @@ struct refills {
 /* On one instance, and with the share of the busiest of several. */
 const struct refills *caches_charge(struct work *, const struct moves *, struct plan *,
                                     const struct task *, const struct share *, double *queue);
+/* Loops outside of those inside which the cache keeps all that is touched. */
+int cache_depth(const struct work *, const struct memory *, const struct plan *, const struct task *);
 double caches_cycles(const struct refills *, double core); /* with what refills add */
 /* Operands read where they lie take load slots too. */
 void direct_charge(struct work *, const struct moves *, const struct plan *, const struct task *,

@@ -133,6 +133,8 @@ static void explain(const struct search *s, const struct plan *p) {
                     loop_unrolled(s->w, s->nest, p, i) ? " unrolled" : "");
     for (int i = 0; i < k->nops; i++)
         if (k->op[i].where == IN_LOCAL) explain_hold(s->w, t, &k->op[i], &p->hold[i]);
+    for (int i = 0; i < k->nops; i++)
+        if (p->asks >> i & 1) text_printf(t, "  %s asked for ahead\n", k->op[i].decl->buffer);
 }
 
 static int64_t steps(const struct work *w, const struct nest *n) {

@@ -127,9 +127,11 @@ static void plan_close(struct plan *p) {
 static bool plan_open(struct net *net, struct plan *p, const void *op, const void *a, const void *b,
                       void *c) {
     dnnl_primitive_desc_t d;
+    const char *name = "";
     if (dnnl_primitive_desc_create(&d, op, NULL, net->engine, NULL)) return false;
     bool ok =
-        !dnnl_primitive_create(&p->primitive, d) &&
+        !dnnl_primitive_desc_query(d, dnnl_query_impl_info_str, 0, &name) &&
+        strncmp(name, "ref", 3) != 0 && !dnnl_primitive_create(&p->primitive, d) &&
         tensor_open(net, &p->a, dnnl_primitive_desc_query_md(d, dnnl_query_src_md, 0), a, true) &&
         tensor_open(net, &p->b, dnnl_primitive_desc_query_md(d, dnnl_query_weights_md, 0), b,
                     true) &&
@@ -148,7 +150,8 @@ static bool plan_run(struct net *net, const struct plan *p) {
 }
 
 /* C = A B with either operand as the weights: the one that is constant, whose format is then free.
- */
+ * With A as the weights C' = B' A'; what oneDNN wants otherwise than it lies is reordered each time.
+ * Implementations for reference alone (seconds for a product of milliseconds) are none. */
 static bool gemm_plan(struct net *net, const struct work *w, const void *a, const void *b, void *c,
                       bool free_weights, struct plan *p) {
     bool swap = w->a_constant && !w->b_constant && free_weights; /* C' = B' A' */
@@ -168,11 +171,13 @@ static bool gemm_plan(struct net *net, const struct work *w, const void *a, cons
                !describe(&p->c.plain, 2, ec, w->type_c, sc)) {
         return false;
     }
-    dnnl_memory_desc_t any = any_format(&p->b.plain);
+    dnnl_memory_desc_t any_a = any_format(&p->a.plain), any_b = any_format(&p->b.plain),
+                       any_c = any_format(&p->c.plain);
     bool packed = free_weights && (swap || w->b_constant);
+    p->timed_reorders = swap;
     dnnl_matmul_desc_t op;
-    return !dnnl_matmul_desc_init(&op, &p->a.plain, packed ? &any : &p->b.plain, NULL,
-                                  &p->c.plain) &&
+    return !dnnl_matmul_desc_init(&op, swap ? &any_a : &p->a.plain, packed ? &any_b : &p->b.plain,
+                                  NULL, swap ? &any_c : &p->c.plain) &&
            plan_open(net, p, &op, swap ? b : a, swap ? a : b, c);
 }
 

@@ -11,7 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLES = 4096, MOST_UNDECIDED = 100 /* 1 in so many outputs */ };
+enum {
+    SAMPLES = 4096,
+    FEWEST_SAMPLES = 64,       /* however long their sums are */
+    SAMPLED_TERMS = 16000000,  /* of all elements of an output; each takes about 0.5 us */
+    MOST_UNDECIDED = 100       /* 1 in so many outputs */
+};
 enum {
     MOST_OF_A_STEP = 20 /* times what is interpreted as a whole: of one step of a recurrence */
 };
@@ -38,12 +43,25 @@ struct reference {
     int64_t steps;
 };
 
+/* So many that the statements which write them have no more than SAMPLED_TERMS terms. */
+static int most_samples(const struct program *p, int buffer) {
+    int64_t terms = 1;
+    for (int k = 0; k < p->nstmts; k++) {
+        const struct stmt *s = &p->stmt[k];
+        if (s->dst.buffer != buffer) continue;
+        int64_t each = stmt_points(p, s) / p->buffer[buffer].elements;
+        if (each > terms) terms = each;
+    }
+    int64_t n = SAMPLED_TERMS / terms;
+    return n < FEWEST_SAMPLES ? FEWEST_SAMPLES : n > SAMPLES ? SAMPLES : (int)n;
+}
+
 /* First, last, and evenly spread elements with a stride that is odd, so that edges of every
  * dimension occur. */
-static int pick_samples(int64_t elements, int64_t *at) {
-    int n = elements < SAMPLES ? (int)elements : SAMPLES;
+static int pick_samples(int64_t elements, int most, int64_t *at) {
+    int n = elements < most ? (int)elements : most;
     for (int i = 0; i < n; i++)
-        at[i] = n < SAMPLES ? i : (int64_t)((__int128)i * (elements - 1) / (n - 1));
+        at[i] = n < most ? i : (int64_t)((__int128)i * (elements - 1) / (n - 1));
     return n;
 }
 
@@ -90,7 +108,7 @@ static bool sample_outputs(isamap *im, const struct job *j, void *const *data, s
         if (p->buffer[b].role != ROLE_OUT) continue;
         x->at = memory_array(SAMPLES, sizeof *x->at);
         x->value = memory_array(SAMPLES, sizeof *x->value);
-        x->n = pick_samples(p->buffer[b].elements, x->at);
+        x->n = pick_samples(p->buffer[b].elements, most_samples(p, b), x->at);
         if (program_sample_bounded(p, data, b, x->at, x->n, &leeway, x->value)) continue;
         diag_line(&im->diags, j->path, 0, 0,
                   "'%s' is too large to verify whole and cannot be sampled", j->name);

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Of this thread: the calls of isamap.h that it is in. */
@@ -87,10 +88,21 @@ void *memory_grow(void *old, size_t bytes) {
 /* | block | … | address of the block | what the caller gets, aligned | */
 enum { TAKEN_ALIGN = 64 };
 
+/* Weights and arrays of many pages lie in large ones, where the system gives such on demand: their
+ * addresses need few entries of the TLB, and prefetchers go on where a small page ends. It is no
+ * error where it does not. Whole pages of the block alone, since others may have the rest. */
+static void ask_large_pages(void *block, size_t bytes) {
+    enum { WORTH = 4 << 20 }; /* two large pages of 2 MiB: one of them at least is whole */
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)block,
+              first = (at + page - 1) / page * page;
+    if (bytes >= WORTH) madvise((char *)block + (first - at), bytes / page * page - page, MADV_HUGEPAGE);
+}
+
 void *memory_take(size_t count, size_t size) {
     size_t bytes = total(count, size);
     struct memory_block *b = calloc(bytes + sizeof *b + sizeof b + TAKEN_ALIGN, 1);
     if (!b) memory_exhausted(bytes);
+    ask_large_pages(b, bytes);
     memory_block_enter(b);
     uintptr_t first = (uintptr_t)(b + 1) + sizeof b;
     char *at = (char *)b + ((first + TAKEN_ALIGN - 1) / TAKEN_ALIGN * TAKEN_ALIGN - (uintptr_t)b);

@@ -13,7 +13,7 @@
 void *memory_array(size_t count, size_t size); /* zeroed; an overflow counts as the end of memory */
 void *memory_bytes(size_t bytes);              /* not zeroed, as what memory_grow adds */
 void *memory_grow(void *old, size_t bytes);
-/* What may be large: zeroed, aligned to 64 bytes, given back by the scope too. Free with memory_give, which takes NULL. */
+/* What may be large: zeroed, aligned to 64 bytes, in large pages from some MiB on, given back by the scope too. Free with memory_give, which takes NULL. */
 void *memory_take(size_t count, size_t size);
 void memory_give(void *);
 

@@ -83,6 +83,24 @@ static void name_part(struct profile *p, struct measured *m, const bool *stmts,
                         i < machine->ninstrs ? machine->instr[i].id : "fallback");
 }
 
+/* Of a part that computes nothing: its moves and the states that it sets, in their order. */
+static void name_helpers(struct measured *m, const struct machine *machine, const struct node *node,
+                         int n, int *named) {
+    for (int i = 0; i < n && *named <= MOST_NAMES; i++) {
+        if (node[i].kind == NODE_LOOP)
+            name_helpers(m, machine, node[i].loop->body, node[i].loop->nbody, named);
+        const char *id = node[i].kind == NODE_ISSUE ? machine->instr[node[i].issue->instr].id
+                         : node[i].kind == NODE_CONFIGURE
+                             ? machine->configure[node[i].configure->configure].id
+                             : NULL;
+        if (id && ++*named <= MOST_NAMES)
+            text_printf(&m->does, "%s%s", *named > 1 ? ", " : ": ", id);
+        else if (id)
+            text_printf(&m->does, ", …");
+    }
+    if (!m->does.at) text_printf(&m->does, ": -");
+}
+
 static void describe(struct profile *p, const struct run_part *part, struct measured *m) {
     const struct schedule *s = p->s;
     m->function = arena_strdup(&p->arena, part->function);
@@ -91,6 +109,8 @@ static void describe(struct profile *p, const struct run_part *part, struct meas
     memset(p->seen, 0, (size_t)s->program->nbuffers * sizeof *p->seen);
     see_nodes(p, m, &s->run.node[part->first], part->n, stmts, instrs);
     name_part(p, m, stmts, instrs);
+    if (!m->does.at)
+        name_helpers(m, s->machine, &s->run.node[part->first], part->n, &(int){0});
     for (int k = 0; k < s->program->nstmts && s->forecast; k++) {
         const struct forecast *f = &s->forecast[k];
         if (!stmts[k] || f->cycles <= 0) continue;

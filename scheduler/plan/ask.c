@@ -122,7 +122,7 @@ bool ask_lines(const struct work *w, const struct task *t, const struct opnd *o,
         int x = __builtin_ctzll(left);
         int64_t stride = axis_stride(w, acc, x);
         if (stride == 0 || size[x] <= 1) continue;
-        if (stride < 0 || out->n == MAX_ASK_LOOPS - 1) return false;
+        if (stride < 0) return false;
         if (stride <= line) {
             run += stride * (size[x] - 1);
         } else {

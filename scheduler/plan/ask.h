@@ -13,16 +13,15 @@ struct ask {
     uint64_t first;     /* loops around the step (a mask): in the first turn of each lines come, in others they are near */
 };
 
-enum { MAX_ASK_LOOPS = 8 };
 struct ask_lines { /* from the first element that a step reads on; the last loop is over lines of a row */
     int n;
-    int64_t count[MAX_ASK_LOOPS], stride[MAX_ASK_LOOPS]; /* elements */
+    int64_t count[MAX_AXES + 1], stride[MAX_AXES + 1]; /* elements */
 };
 
 /* False: a move does not ask for it, or it goes on where it was. */
 bool ask_make(const struct work *, const struct moves *, const struct nest *, const struct plan *,
               int operand, struct ask *);
-/* Of tiles with these extents of the program's axes; false: rows lie in too many loops. */
+/* Of tiles with these extents of the program's axes; false: some of them run backwards. */
 bool ask_lines(const struct work *, const struct task *, const struct opnd *, const struct ask *,
                const int64_t *size, struct ask_lines *);
 /* Operands for which the plan asks (a mask), charged to their queues; what that saves is taken from the n refills. */

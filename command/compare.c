@@ -13,9 +13,9 @@
 
 enum {
     SAMPLES = 4096,
-    FEWEST_SAMPLES = 64,       /* however long their sums are */
-    SAMPLED_TERMS = 16000000,  /* of all elements of an output; each takes about 0.5 us */
-    MOST_UNDECIDED = 100       /* 1 in so many outputs */
+    FEWEST_SAMPLES = 64,      /* however long their sums are */
+    SAMPLED_TERMS = 16000000, /* of all elements of an output; each takes about 0.5 us */
+    MOST_UNDECIDED = 100      /* 1 in so many outputs */
 };
 enum {
     MOST_OF_A_STEP = 20 /* times what is interpreted as a whole: of one step of a recurrence */

@@ -109,8 +109,7 @@ static void describe(struct profile *p, const struct run_part *part, struct meas
     memset(p->seen, 0, (size_t)s->program->nbuffers * sizeof *p->seen);
     see_nodes(p, m, &s->run.node[part->first], part->n, stmts, instrs);
     name_part(p, m, stmts, instrs);
-    if (!m->does.at)
-        name_helpers(m, s->machine, &s->run.node[part->first], part->n, &(int){0});
+    if (!m->does.at) name_helpers(m, s->machine, &s->run.node[part->first], part->n, &(int){0});
     for (int k = 0; k < s->program->nstmts && s->forecast; k++) {
         const struct forecast *f = &s->forecast[k];
         if (!stmts[k] || f->cycles <= 0) continue;

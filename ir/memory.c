@@ -95,7 +95,8 @@ static void ask_large_pages(void *block, size_t bytes) {
     enum { WORTH = 4 << 20 }; /* two large pages of 2 MiB: one of them at least is whole */
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)block,
               first = (at + page - 1) / page * page;
-    if (bytes >= WORTH) madvise((char *)block + (first - at), bytes / page * page - page, MADV_HUGEPAGE);
+    if (bytes >= WORTH)
+        madvise((char *)block + (first - at), bytes / page * page - page, MADV_HUGEPAGE);
 }
 
 void *memory_take(size_t count, size_t size) {

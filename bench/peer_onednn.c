@@ -124,6 +124,7 @@ static void plan_close(struct plan *p) {
     *p = (struct plan){0};
 }
 
+/* Implementations for reference alone (seconds for a product of milliseconds) are none. */
 static bool plan_open(struct net *net, struct plan *p, const void *op, const void *a, const void *b,
                       void *c) {
     dnnl_primitive_desc_t d;
@@ -151,7 +152,7 @@ static bool plan_run(struct net *net, const struct plan *p) {
 
 /* C = A B with either operand as the weights: the one that is constant, whose format is then free.
  * With A as the weights C' = B' A'; what oneDNN wants otherwise than it lies is reordered each
- * time. Implementations for reference alone (seconds for a product of milliseconds) are none. */
+ * time. */
 static bool gemm_plan(struct net *net, const struct work *w, const void *a, const void *b, void *c,
                       bool free_weights, struct plan *p) {
     bool swap = w->a_constant && !w->b_constant && free_weights; /* C' = B' A' */

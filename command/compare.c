@@ -48,7 +48,7 @@ static int most_samples(const struct program *p, int buffer) {
     int64_t terms = 1;
     for (int k = 0; k < p->nstmts; k++) {
         const struct stmt *s = &p->stmt[k];
-        if (s->dst.buffer != buffer) continue;
+        if (s->dst.buffer != buffer || p->buffer[buffer].elements < 1) continue;
         int64_t each = stmt_points(p, s) / p->buffer[buffer].elements;
         if (each > terms) terms = each;
     }

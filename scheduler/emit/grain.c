@@ -358,13 +358,15 @@ static bool core_is_static(const struct emitter *e) {
     return false;
 }
 
+static bool task_is_static(const struct work *w, const struct task *t) {
+    for (int k = 0; k < t->nops; k++)
+        if (t->op[k].where == IN_LOCAL && graph_is_static(w->m, t->op[k].memory)) return true;
+    return false;
+}
+
 static bool static_chain(const struct emitter *e) {
-    for (int i = 0; i < e->nest->nchain; i++) {
-        const struct task *t = &e->w->task[e->nest->chain[i].task];
-        for (int k = 0; k < t->nops; k++)
-            if (t->op[k].where == IN_LOCAL && graph_is_static(e->w->m, t->op[k].memory))
-                return true;
-    }
+    for (int i = 0; i < e->nest->nchain; i++)
+        if (task_is_static(e->w, &e->w->task[e->nest->chain[i].task])) return true;
     return false;
 }
 
@@ -441,8 +443,8 @@ static bool task_loop(struct emitter *e, struct nodes *out, int k) {
             grain = needle_leaf(t->needle, x, e->at[axis[k]].size.max);
             if (grain % block && grain < e->at[axis[k]].size.max && most) grain = most;
         }
-    return emit_loop(e, out, axis[k], grain, core_is_static(e), core_is_static(e), task_loop,
-                     k + 1);
+    bool unroll = core_is_static(e) || task_is_static(e->w, t);
+    return emit_loop(e, out, axis[k], grain, unroll, unroll, task_loop, k + 1);
 }
 
 bool task_loops(struct emitter *e, struct nodes *out, const struct task *t, struct held **held) {

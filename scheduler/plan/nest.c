@@ -1,5 +1,6 @@
 /* Questions about one nest: whether a buffer leaves it, which operands of its chain need a copy,
  * how large the grains of the chain are. */
+#include "ir/number.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/graph.h"
@@ -92,9 +93,10 @@ int64_t task_grain(const struct task *t, int axis, bool *fixed) {
 
 int64_t nest_grain(const struct nest *n, int axis) {
     struct grain g = n->nchain ? n->grain[axis] : (struct grain){0};
+    int64_t grain = !g.fixed && n->grain_most && g.least > n->grain_most ? n->grain_most : g.least;
     if (g.fixed && n->grain_most > g.least && n->core < 0 && !n->is_grid && !n->registers)
-        return n->grain_most / g.least * g.least; /* each copy is filled once for several grains */
-    return !g.fixed && n->grain_most && g.least > n->grain_most ? n->grain_most : g.least;
+        grain = n->grain_most / g.least * g.least; /* each copy is filled once for several grains */
+    return g.block > 1 ? round_up(grain, g.block) : grain;
 }
 
 bool chain_needs_hold(const struct nest *n, int i, int operand) {

@@ -36,6 +36,7 @@ struct follower {
 
 struct grain { /* what followers take at once along an axis */
     int64_t least, fixed; /* of all; of those that take nothing else the most: 0: there are none */
+    int64_t block; /* a multiple of it, or all: their copies hold blocks in which needles begin anywhere */
 };
 
 struct nest {

@@ -80,6 +80,8 @@ static void of_pair(const struct work *w, const struct edge *e, struct signal *s
 }
 
 void edge_give(struct work *w, struct nodes *l, const struct edge *e, struct signal channel) {
+    struct edge before;
+    if (edge_before(w->edges, e, &before)) signal_apart(w, l, &before, false);
     of_pair(w, e, &channel);
     if (e->first >= 0) {
         add_sync(w, l, e->from, true, e->first);
@@ -154,6 +156,10 @@ static bool told(const struct work *w, const struct nodes *l, const struct edge 
  * again: in memory a token may lie until then. */
 void signal_apart(struct work *w, struct nodes *l, const struct edge *e, bool bracket) {
     struct signal channel = {0};
+    struct edge before, last = *e;
+    if (edge_before(w->edges, e, &before)) signal_apart(w, l, &before, bracket);
+    last.origin = last.from;
+    e = &last;
     if (e->kind == EDGE_TOKEN && w->m->sync[e->sync].count < 0) {
         uint64_t to = w->m->sync[e->sync].to;
         channel.channel = COPY_SLOTS + (bracket ? __builtin_popcountll(to) : 0) +

@@ -95,7 +95,7 @@ static bool add_dependence(struct overlap *o, const struct use *a, const struct 
     struct dependence x = {.from = a->pos, .to = b->pos, .next = b->pos < a->pos};
     x.edge = edge_find(w->edges, a->queue, -1, b->queue);
     if (x.edge.kind == EDGE_FREE) return true;
-    if (x.edge.kind != EDGE_TOKEN || a->pos == b->pos ||
+    if (x.edge.kind != EDGE_TOKEN || x.edge.origin != x.edge.from || a->pos == b->pos ||
         !machine_signals_alone(w->m, a->queue, x.edge.sync, false) ||
         !machine_signals_alone(w->m, b->queue, x.edge.sync, true))
         return false;

@@ -37,8 +37,11 @@ struct link way_link(const struct way_out *way, int k) {
                          way->completes[k]};
 }
 
-static bool alike(const struct emitter *e, const struct edge *a, const struct edge *b) {
-    return edges_alike(e->w->m, a, b);
+/* Does the link give or take by the tokens of the other? */
+static bool shares(const struct emitter *e, struct link a, struct link b) {
+    struct edge one[] = {link_there(e, a), link_back(e, a)},
+                other[] = {link_there(e, b), link_back(e, b)};
+    return edges_share(e->w->edges, one, other);
 }
 
 size_t token_number(const struct emitter *e, const struct edge *x) {
@@ -55,25 +58,22 @@ size_t token_numbers(const struct emitter *e) {
 }
 
 bool same_tokens(const struct emitter *e) {
-    struct edge give = link_there(e, result_link(e)), back = link_back(e, result_link(e));
-    if (e->store < 0 || back.kind != EDGE_TOKEN) return false;
+    if (e->store < 0 || link_back(e, result_link(e)).kind != EDGE_TOKEN) return false;
     for (int i = 0; i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];
-        struct edge to = link_there(e, fill_link(f)), from = link_back(e, fill_link(f));
-        if (f->queue < 0 || f->user != e->exec) continue;
-        if (alike(e, &to, &back) || alike(e, &from, &give)) return true;
+        if (f->queue >= 0 && f->user == e->exec && shares(e, result_link(e), fill_link(f)))
+            return true;
     }
     return false;
 }
 
 static bool way_same_tokens(const struct emitter *e, const struct way_out *way, int k) {
-    struct edge give = link_there(e, way_link(way, k)), back = link_back(e, way_link(way, k));
-    if (back.kind != EDGE_TOKEN) return false;
+    if (link_back(e, way_link(way, k)).kind != EDGE_TOKEN) return false;
     for (int i = 0; i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];
-        struct edge to = link_there(e, fill_link(f)), from = link_back(e, fill_link(f));
-        if (f->queue < 0 || f->user != way->queue[k + 1]) continue;
-        if (alike(e, &to, &back) || alike(e, &from, &give)) return true;
+        if (f->queue >= 0 && f->user == way->queue[k + 1] &&
+            shares(e, way_link(way, k), fill_link(f)))
+            return true;
     }
     return false;
 }
@@ -115,11 +115,15 @@ struct uses {
     int n, cap;
 };
 
+/* Of a chain the last token alone is a credit: the others are taken as soon as they are given. */
 static void add_use(struct emitter *e, struct uses *u, struct edge x, struct use use) {
-    if (x.kind != EDGE_TOKEN) return;
-    GROW(e->w->arena, u->at, u->n, u->cap);
-    use.token = token_number(e, &x);
-    u->at[u->n++] = use;
+    bool more = x.kind == EDGE_TOKEN;
+    for (; more; more = edge_before(e->w->edges, &x, &x)) {
+        GROW(e->w->arena, u->at, u->n, u->cap);
+        use.token = token_number(e, &x);
+        u->at[u->n++] = use;
+        use.credits = false;
+    }
 }
 
 /* What goes from one queue to the other, and the credits that come back. */
@@ -183,13 +187,6 @@ void tokens_share(struct emitter *e) {
 
 bool in_step(const struct emitter *e, const struct edge *back) {
     return back->kind == EDGE_TOKEN && e->shared[token_number(e, back)];
-}
-
-/* Does the link give or take by the tokens of the other? */
-static bool shares(const struct emitter *e, struct link a, struct link b) {
-    struct edge give = link_there(e, a), back = link_back(e, a), to = link_there(e, b),
-                from = link_back(e, b);
-    return alike(e, &to, &back) || alike(e, &from, &give);
 }
 
 void results_root(struct emitter *e) {

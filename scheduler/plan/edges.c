@@ -1,5 +1,6 @@
 /* Edges between queues: what a machine has so that one queue knows what another did. A token or a
- * group where it has one, else a fence, else a barrier; nothing where hardware keeps the order. */
+ * group where it has one, else a fence, else a barrier, else a chain of tokens by way of other
+ * queues; nothing where hardware keeps the order. */
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
 
@@ -12,7 +13,7 @@ static bool meets(const struct machine *m, const struct sync *s, int queue) {
 }
 
 static struct edge plain_edge(const struct machine *m, int from, int to) {
-    struct edge e = {EDGE_NONE, -1, -1, from, to};
+    struct edge e = {EDGE_NONE, -1, -1, from, to, from};
     if (from == to) e.kind = EDGE_FREE;
     for (int i = 0; i < m->nsyncs && e.kind != EDGE_FREE; i++) {
         const struct sync *s = &m->sync[i];
@@ -36,6 +37,35 @@ static bool tracked(const struct machine *m, int from, int to) {
     return false;
 }
 
+bool graph_apart(const struct machine *m, int queue) {
+    int unit = m->queue[queue].unit;
+    for (int f = 0; f < m->nfallbacks; f++)
+        if (unit_inside(m, unit, m->fallback[f].unit) || unit_inside(m, m->fallback[f].unit, unit))
+            return false;
+    return true;
+}
+
+/* Chains of one token more: queues that hear of `from` tell those that do not yet. What a device's
+ * queues do the host does not tell. */
+static void chain_tokens(struct edges *all, int from, int length[]) {
+    const struct machine *m = all->m;
+    bool longer = true;
+    for (int n = 1; longer; n++) {
+        longer = false;
+        for (int by = 0; by < m->nqueues; by++) {
+            if (length[by] != n || (graph_apart(m, from) && !graph_apart(m, by))) continue;
+            for (int to = 0; to < m->nqueues; to++) {
+                struct edge *e = &all->plain[from * m->nqueues + to], last = plain_edge(m, by, to);
+                if (e->kind != EDGE_NONE || last.kind != EDGE_TOKEN) continue;
+                *e = last;
+                e->origin = from;
+                length[to] = n + 1;
+                longer = true;
+            }
+        }
+    }
+}
+
 struct edges *edges_new(struct arena *a, const struct machine *m) {
     struct edges *all = arena_alloc(a, sizeof *all);
     size_t n = (size_t)m->nqueues;
@@ -51,17 +81,21 @@ struct edges *edges_new(struct arena *a, const struct machine *m) {
             all->plain[from * m->nqueues + to] = plain_edge(m, from, to);
             all->tracked[from * m->nqueues + to] = tracked(m, from, to);
         }
+        int length[MAX_QUEUES] = {0};
+        for (int to = 0; to < m->nqueues; to++)
+            length[to] = all->plain[from * m->nqueues + to].kind == EDGE_TOKEN;
+        chain_tokens(all, from, length);
     }
     return all;
 }
 
 struct edge edge_find(const struct edges *all, int from, int completes, int to) {
-    if (from < 0 || to < 0) return (struct edge){EDGE_FREE, -1, -1, from, to};
+    if (from < 0 || to < 0) return (struct edge){EDGE_FREE, -1, -1, from, to, from};
     struct edge plain = all->plain[from * all->m->nqueues + to];
     if (completes < 0) return plain;
     if (all->tracked[from * all->m->nqueues + to]) return plain;
     const struct sync *s = &all->m->sync[completes];
-    struct edge e = {EDGE_NONE, completes, -1, from, to};
+    struct edge e = {EDGE_NONE, completes, -1, from, to, from};
     if (s->to >> to & 1) {
         if (s->kind == SYNC_TOKEN) e.kind = EDGE_TOKEN;
         if (s->kind == SYNC_GROUP) e.kind = EDGE_GROUP;
@@ -97,10 +131,29 @@ static bool holds_fewer(const struct machine *m, const struct edge *e, int slots
     return e->kind == EDGE_TOKEN && slots > 1 && s->depth >= 0 && s->depth < slots;
 }
 
-bool edges_alike(const struct machine *m, const struct edge *a, const struct edge *b) {
+bool edge_before(const struct edges *all, const struct edge *e, struct edge *before) {
+    if (e->origin == e->from) return false;
+    *before = all->plain[e->origin * all->m->nqueues + e->from];
+    return true;
+}
+
+static bool tokens_alike(const struct machine *m, const struct edge *a, const struct edge *b) {
     if (a->kind != EDGE_TOKEN || b->kind != EDGE_TOKEN || a->sync != b->sync) return false;
     const struct sync *s = &m->sync[a->sync];
     return sync_pair(s, a->from, a->to) == sync_pair(s, b->from, b->to);
+}
+
+static bool chains_alike(const struct edges *all, const struct edge *a, const struct edge *b) {
+    struct edge before;
+    if (tokens_alike(all->m, a, b)) return true;
+    return (edge_before(all, a, &before) && chains_alike(all, &before, b)) ||
+           (edge_before(all, b, &before) && chains_alike(all, a, &before));
+}
+
+bool edges_share(const struct edges *all, const struct edge a[2], const struct edge b[2]) {
+    for (int i = 0; i < 4; i++)
+        if (chains_alike(all, &a[i / 2], &b[i % 2])) return true;
+    return false;
 }
 
 /* Those of a pair of queues among several lie apart: they are no slots that turn. */

@@ -33,14 +33,6 @@ bool graph_is_static(const struct machine *m, int memory) {
     return m->memory[memory].pass != PASS_POINTER;
 }
 
-bool graph_apart(const struct machine *m, int queue) {
-    int unit = m->queue[queue].unit;
-    for (int f = 0; f < m->nfallbacks; f++)
-        if (unit_inside(m, unit, m->fallback[f].unit) || unit_inside(m, m->fallback[f].unit, unit))
-            return false;
-    return true;
-}
-
 int64_t graph_capacity(const struct machine *m, int memory) {
     int64_t size = m->memory[memory].size, share = pool_share(m, memory, NULL);
     if (size < 0) return INT64_MAX;

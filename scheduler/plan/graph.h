@@ -10,13 +10,15 @@ struct edge {
     enum { EDGE_NONE, EDGE_FREE, EDGE_TOKEN, EDGE_GROUP, EDGE_FENCE, EDGE_BARRIER } kind;
     int sync;
     int first; /* group on which the first queue waits for itself, before it gives; -1 */
-    int from, to;
+    int from, to; /* queues that the sync joins */
+    int origin;   /* what it did is told: `from` itself, or it hears of it by a chain of tokens */
 };
 
 /* Of each pair of queues, looked up once. */
 struct edges {
     const struct machine *m;
-    struct edge *plain; /* [from * nqueues + to] where it completes at no sync */
+    struct edge *plain; /* [from * nqueues + to] where it completes at no sync: a sync of the two,
+                           or the last token of the shortest chain */
     int *completes;     /* [nqueues] the sync at which the first instruction there does; -1 */
     bool *tracked;      /* [from * nqueues + to] hardware tracks what completes behind `from`, too */
 };
@@ -31,14 +33,17 @@ struct edge edge_meeting(const struct edges *, int from, int to);
 bool queues_in_step(const struct edges *, int a, int b);
 bool edge_rotates(const struct machine *, const struct edge *, int slots); /* a channel for each */
 bool edge_holds(const struct machine *, const struct edge *, int slots);   /* so many are outstanding */
-/* Tokens of both could be taken for each other: of one sync, for one pair of queues. */
-bool edges_alike(const struct machine *, const struct edge *, const struct edge *);
+/* The edge before, by which its `from` hears of it; false: it is the origin. */
+bool edge_before(const struct edges *, const struct edge *, struct edge *before);
+/* Tokens of one link, there or back, could be taken for the other's: of one sync, for one pair of
+ * queues. */
+bool edges_share(const struct edges *, const struct edge a[2], const struct edge b[2]);
 int64_t edge_objects(const struct machine *, int memory); /* bytes that syncs take of it */
+/* A queue of a device beside a host: work of the host's fallback, and its caches, cost it nothing. */
+bool graph_apart(const struct machine *, int queue);
 
 /* graph.c */
 int64_t graph_capacity(const struct machine *, int memory); /* usable bytes; INT64_MAX unlimited */
-/* A queue of a device beside a host: work of the host's fallback, and its caches, cost it nothing. */
-bool graph_apart(const struct machine *, int queue);
 bool graph_is_static(const struct machine *, int memory);   /* addresses must be constants */
 bool graph_holds(const struct machine *, int memory, enum type);
 /* May the operand lie, does the move take from, or bring to, that memory? */

@@ -200,11 +200,11 @@ static double room_of(const struct pricing *c, int queue) {
 }
 
 static bool shares_tokens(const struct pricing *c, const struct stream *f, int exec, int store) {
-    struct edge give = edge_of_queue(c->w->edges, exec, store),
-                back = edge_of_queue(c->w->edges, store, exec),
-                to = edge_of_queue(c->w->edges, f->queue, f->user),
-                from = edge_of_queue(c->w->edges, f->user, f->queue);
-    return edges_alike(c->w->m, &to, &back) || edges_alike(c->w->m, &from, &give);
+    const struct edges *all = c->w->edges;
+    struct edge result[] = {edge_of_queue(all, exec, store), edge_of_queue(all, store, exec)},
+                fill[] = {edge_of_queue(all, f->queue, f->user),
+                          edge_of_queue(all, f->user, f->queue)};
+    return edges_share(all, result, fill);
 }
 
 /* Results on their way home take the fills' tokens: then no credit of the fills is out. */

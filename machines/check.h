@@ -44,6 +44,7 @@ void check_other_bits(const struct machine *,
                       struct diags *); /* configure, sync, begin, end, formats */
 void check_queues(const struct machine *, struct diags *);
 void check_axes(const struct machine *, struct diags *);
+void check_signals(const struct machine *, struct diags *);
 void check_reach(const struct machine *, struct diags *);
 
 #endif

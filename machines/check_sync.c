@@ -87,6 +87,24 @@ void check_queues(const struct machine *m, struct diags *d) {
     free(use);
 }
 
+/* What a queue must tell or wait for where none of its instructions stands, as between two loops,
+ * needs an instruction or a text of its own. */
+void check_signals(const struct machine *m, struct diags *d) {
+    for (int q = 0; q < m->nqueues; q++)
+        for (int s = 0, said = 0; s < m->nsyncs && !said; s++) {
+            const struct sync *y = &m->sync[s];
+            bool pushes = y->from >> q & 1 && !machine_signals_alone(m, q, s, false),
+                 pops = y->to >> q & 1 && !machine_signals_alone(m, q, s, true);
+            said = y->kind == SYNC_TOKEN && (pushes || pops);
+            if (said)
+                diag_warn(d, m->queue[q].at.file, m->queue[q].at.line, 0,
+                          "queue '%s' can %s '%s' only with an instruction that does something, "
+                          "expected also one without buffers (kernel nop() { }), or an emit of "
+                          "the sync",
+                          m->queue[q].id, pushes ? "push" : "pop", y->id);
+        }
+}
+
 void check_reach(const struct machine *m, struct diags *d) {
     bool *filled = memory_array((size_t)m->nmemories + 1, sizeof *filled);
     struct use *use = find_uses(m);

@@ -328,5 +328,6 @@ bool machine_advise(const struct machine *m, struct diags *d) {
     check_emits(m, d);
     check_instances(m, d);
     check_axes(m, d);
+    check_signals(m, d);
     return d->errors == before;
 }

@@ -249,9 +249,12 @@ static bool learn_side(const struct machine *m, struct diags *diags, struct move
     return true;
 }
 
-/* Some axis says what it is in an issue, or the plan says how far ahead it asks. */
-static bool size_known(const struct move *mv, int i) {
+/* Some axis says what it is in an issue, the plan says how far ahead it asks, or it has one value.
+ */
+static bool size_known(const struct machine *m, const struct move *mv, int i) {
+    int64_t lo, hi, step;
     if (i == mv->ahead) return true;
+    if (instr_size_range(m, mv->needle->in, i, &lo, &hi, &step) && lo == hi) return true;
     for (int k = 0; k < mv->naxes; k++) {
         const struct move_axis *ax = &mv->axis[k];
         if (ax->size == i || ax->before == i || ax->after == i || ax->part == i) return true;
@@ -269,6 +272,7 @@ bool move_learn(struct arena *arena, const struct machine *m, int instr, bool co
     for (int i = 0; i < in->nranged; i++) {
         if (!instr_size_range(m, in, i, &lo, &hi, &step)) return false;
         if (step < 1) step = 1;
+        mv->least[i] = lo;
         size[i] = hi >= 0 && hi < lo + 2 * step ? lo : lo + 2 * step;
     }
     mv->instr = instr;
@@ -287,7 +291,7 @@ bool move_learn(struct arena *arena, const struct machine *m, int instr, bool co
         for (int x = 0; ok && x < base.p->naxes; x++)
             ok = learn_whole(m, diags, mv, &base, computes, size, x) ||
                  (!computes && learn_parts(m, diags, mv, &base, size, x));
-        for (int i = 0; ok && i < in->nranged; i++) ok = size[i] == 0 || size_known(mv, i);
+        for (int i = 0; ok && i < in->nranged; i++) ok = size[i] == 0 || size_known(m, mv, i);
         program_free(base.p);
     }
     if (!ok) program_free(mv->needle->bound);

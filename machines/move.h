@@ -24,6 +24,7 @@ struct move {
     struct needle *needle;
     struct move_axis axis[MAX_NEEDLE]; /* innermost on the destination first */
     int naxes, from_operand, to_operand;
+    int64_t least[MAX_SIZES]; /* of each size: what an issue has that no axis gives another */
     int ahead; /* index into instr.ranged: bytes behind what it reads, where it asks for a line; -1 */
     uint64_t from_fragment, to_fragment; /* as in struct form */
     const char *from_swizzle, *to_swizzle;

@@ -207,7 +207,7 @@ static void example_of_the_manual(void **state) {
                                       (size_t)(strstr(start, "```") - start), NULL, &d);
     diags_print(&d, stderr);
     assert_non_null(m);
-    assert_int_equal(m->ninstrs, 3);
+    assert_int_equal(m->ninstrs, 5);
     machine_free(m);
     diags_free(&d);
     arena_free(&a);

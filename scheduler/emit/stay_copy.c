@@ -92,7 +92,7 @@ static struct issue_node *issue_of_move(const struct stay *c, const struct move 
     n->axis = arena_array(a, (size_t)mv->needle->nx + 1, sizeof *n->axis);
     n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
     for (int x = 0; x < mv->needle->nx; x++) n->axis[x] = -1;
-    for (int i = 0; i < in->nranged; i++) n->size[i] = sx_const(a, 0);
+    for (int i = 0; i < in->nranged; i++) n->size[i] = sx_const(a, mv->least[i]);
     for (int i = 0; i < in->nstride_names; i++) n->stride[i] = sx_const(a, move_inner_run(mv));
     for (int i = 0, k = 0; i < in->noperands; i++)
         if (in->operand[i].accumulate) n->flag[k++] = sx_const(a, 0);

@@ -10,11 +10,13 @@
 
 #include <string.h>
 
-enum { FOLDED = 1 << 16 }; /* elements of the inputs, and of a result */
+enum { FOLDED = 1 << 16 };  /* elements of the inputs, and of a result */
+enum { LOOKED_AT = 1 << 22 }; /* points that the interpreter goes through: a table looked up by constants has elements times places */
 
 bool node_folds(struct import *im) {
     int64_t elements = 0;
     bool any = false;
+    if (node_on_sequences(im->node)) return false; /* parts that are known stay known */
     for (size_t a = 0; a < im->node->n_attribute; a++)
         if (im->node->attribute[a]->g) return false; /* a body reads values of the graph around */
     for (int k = 0; k < (int)im->node->n_input; k++) {
@@ -55,14 +57,27 @@ static struct import alone(struct import *im) {
     return sub;
 }
 
-/* Runs what was lowered; the data of each of the program's outputs. NULL after reporting. */
-static struct program *run_alone(struct import *sub, void ***data) {
+static bool is_long(const struct import *sub, const struct program *p) {
+    int64_t *points = arena_array(sub->arena, (size_t)p->nstmts, sizeof *points), all = 0;
+    program_points(p, points);
+    for (int s = 0; s < p->nstmts; s++)
+        if (points[s] > LOOKED_AT || (all += points[s]) > LOOKED_AT) return true;
+    return false;
+}
+
+/* Runs what was lowered; the data of each of the program's outputs. NULL after reporting, or where that would take long. */
+static struct program *run_alone(struct import *sub, void ***data, bool *done) {
     struct source source;
     struct kernel *kernel;
     const void **known;
     struct program *p =
         kernel_program(sub, kernel_text(sub, "folded"), NULL, &source, &kernel, &known);
     if (!p) return NULL;
+    if (is_long(sub, p)) {
+        program_free(p);
+        *done = false;
+        return NULL;
+    }
     *data = arena_array(sub->arena, (size_t)p->nbuffers, sizeof **data);
     for (int b = 0; b < p->nbuffers; b++)
         (*data)[b] = p->buffer[b].role == ROLE_OUT
@@ -74,11 +89,11 @@ static struct program *run_alone(struct import *sub, void ***data) {
     return NULL;
 }
 
-static bool take_results(struct import *im, struct import *sub) {
+static bool take_results(struct import *im, struct import *sub, bool *done) {
     struct program *p = NULL;
     void **data = NULL;
-    bool ok = sub->body.n + sub->first.n == 0 || (p = run_alone(sub, &data));
-    for (int k = 0; ok && k < (int)im->node->n_output; k++) {
+    bool ok = sub->body.n + sub->first.n == 0 || (p = run_alone(sub, &data, done)) || !*done;
+    for (int k = 0; ok && *done && k < (int)im->node->n_output; k++) {
         if (!node_wants(im, k)) continue;
         const struct tensor *t = name_find(&sub->value, im->node->output[k]);
         if (!t) continue; /* a result that the operator does not have: missed where it is read */
@@ -89,13 +104,14 @@ static bool take_results(struct import *im, struct import *sub) {
     return ok;
 }
 
-bool node_fold(struct import *im, const struct op_entry *op, const struct formula *formula) {
+bool node_fold(struct import *im, const struct op_entry *op, const struct formula *formula, bool *done) {
     struct import sub = alone(im);
+    *done = true;
     bool ok = (op ? op->lower(&sub) : formula_lower(&sub, formula)) &&
               node_empties(&sub, (struct text_marks){0});
     if (ok && sub.empty_input >= 0)
         ok = node_fail(im, "input %d is an empty tensor", sub.empty_input);
-    ok = ok && take_results(im, &sub);
+    ok = ok && take_results(im, &sub, done);
     import_free(&sub);
     return ok;
 }

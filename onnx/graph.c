@@ -253,6 +253,16 @@ static bool reads_halves(struct import *im) {
     return true;
 }
 
+/* Nothing but operators on sequences, and loops that they go through, takes one. */
+static bool reads_sequences(struct import *im) {
+    bool takes = node_on_sequences(im->node) || strcmp(im->node->op_type, "Loop") == 0;
+    for (int k = 0; k < (int)im->node->n_input && !takes; k++) {
+        const struct tensor *t = node_given(im, k);
+        if (t && t->list) return node_fail(im, "input %d is a sequence, which this operator does not take", k);
+    }
+    return true;
+}
+
 static bool lower_node(struct import *im, const struct name_table *maker) {
     const Onnx__NodeProto *node = im->node;
     count_kind(im);
@@ -269,16 +279,14 @@ static bool lower_node(struct import *im, const struct name_table *maker) {
     if (!op && !formula) return node_fail(im, "this operator is not supported");
     if (node->n_output == 0) return node_fail(im, "it has no result");
     if (!check_inputs(im, maker, op ? op->min_inputs : 1, op ? op->max_inputs : -1)) return false;
-    if (!reads_halves(im)) return false;
+    if (!reads_halves(im) || !reads_sequences(im)) return false;
     struct text_marks from = {im->body.n, im->first.n};
     im->empty_input = -1;
     im->empties = 0;
-    im->now->folded += node_folds(im);
-    if (!(node_folds(im) ? node_fold(im, op, formula)
-          : op           ? op->lower(im)
-                         : formula_lower(im, formula)) ||
-        !node_empties(im, from))
-        return false;
+    bool folded = node_folds(im);
+    if (folded && !node_fold(im, op, formula, &folded)) return false;
+    im->now->folded += folded;
+    if (!(folded || (op ? op->lower(im) : formula_lower(im, formula))) || !node_empties(im, from)) return false;
     if (im->empty_input >= 0) return node_fail(im, "input %d is an empty tensor", im->empty_input);
     return attributes_all_used(im);
 }

@@ -12,6 +12,12 @@
 bool wire_check(const char *path, const uint8_t *bytes, size_t length,
                 const ProtobufCMessageDescriptor *, struct diags *);
 
+/* A list of tensors, which operators on sequences alone take. */
+struct sequence {
+    int n;
+    struct tensor **part;
+};
+
 /* A value of the graph. */
 struct tensor {
     const char *name;   /* ONNX's */
@@ -23,6 +29,7 @@ struct tensor {
     const void *data; /* row-major when known at compile time, else NULL */
     bool declared;    /* the buffer stands in the text */
     bool halves;      /* known integers of 4 bits, in bytes */
+    struct sequence *list; /* not NULL: no tensor, but these */
 };
 
 bool tensor_type(int32_t onnx_type, enum type *out);
@@ -251,6 +258,9 @@ bool custom_read(struct import *, const struct onnx_options *);
 bool custom_all_used(struct import *, const struct onnx_options *);
 bool custom_lower(struct import *, const struct custom *);
 
+/* op_sequence.c: it takes a sequence, or makes one */
+bool node_on_sequences(const Onnx__NodeProto *);
+
 /* ---- op_table.c ---- */
 
 struct op_entry {
@@ -258,6 +268,9 @@ struct op_entry {
     int min_inputs, max_inputs; /* max -1: any number */
     bool (*lower)(struct import *);
 };
+/* Where the data say how many elements are named: the index of those behind the last one. What is gathered there is 0. */
+#define NO_ELEMENT "2147483647"
+
 /* NULL: this operator of this domain is not one of them */
 const struct op_entry *op_find(const char *domain, const char *name);
 bool standard_domain(const char *domain);
@@ -321,7 +334,11 @@ bool standard_domain(const char *domain);
     X(TensorScatter, 2, 3, tensor_scatter) X(DFT, 1, 3, dft) X(STFT, 2, 4, stft) \
     X(AffineGrid, 2, 2, affine_grid) X(CumProd, 2, 2, cum_prod) \
     X(CausalConvWithState, 2, 4, causal_conv) X(RoiAlign, 3, 3, roi_align) \
-    X(DeformConv, 3, 5, deform_conv) X(Col2Im, 3, 3, col_to_im)
+    X(DeformConv, 3, 5, deform_conv) X(Col2Im, 3, 3, col_to_im) \
+    X(SequenceEmpty, 0, 0, sequence_empty) X(SequenceConstruct, 1, -1, sequence_construct) \
+    X(SequenceInsert, 2, 3, sequence_insert) X(SequenceErase, 1, 2, sequence_erase) \
+    X(SequenceAt, 2, 2, sequence_at) X(SequenceLength, 1, 1, sequence_length) \
+    X(SplitToSequence, 1, 2, split_to_sequence) X(ConcatFromSequence, 1, 1, concat_from_sequence)
 /* The same for the domain com.microsoft. */
 #define MICROSOFT_OPERATORS(X) \
     X(QLinearAdd, 7, 8, qlinear_add) X(QLinearMul, 7, 8, qlinear_mul) \
@@ -380,7 +397,8 @@ int qdq_rewrite(struct import *, const Onnx__GraphProto *g, Onnx__GraphProto *ou
 
 /* fold.c: nodes whose inputs are known */
 bool node_folds(struct import *);
-bool node_fold(struct import *, const struct op_entry *, const struct formula *);
+/* *done false: it would take long, and stays in the program. */
+bool node_fold(struct import *, const struct op_entry *, const struct formula *, bool *done);
 
 /* kernel.c */
 void kernel_node(struct import *); /* what is emitted from here on belongs to the node */

@@ -1,5 +1,5 @@
-/* Operators whose results have as many elements as the data say. What they look at must be known
- * when compiling, and is evaluated here. */
+/* Operators whose results have as many elements as the data say. What is known when compiling is evaluated here. Where NonZero and
+ * Compress look at data, their results have as many places as there may be; those behind the last one name no element. */
 #include "onnx/onnx.h"
 
 #ifdef ISAMAP_WITH_ONNX
@@ -17,12 +17,41 @@ static bool known(struct import *im, const struct tensor *t, int k) {
                                 k);
 }
 
+/* A warning: the result has `n` of what there may be. */
+static void warn_of_most(struct import *im, const char *op, int64_t n, const char *behind) {
+    diag_warn(im->diags, im->path, 0, 0, "%s (%s): its result has %" PRId64 " places, as many as there may be; those behind the last one hold %s", node_shown(im), op, n, behind);
+}
+
+/* Where elements of x are not 0, counted row by row: as many places as x has elements. NULL after reporting. */
+static struct tensor *places_found(struct import *im, struct tensor *x) {
+    const char *index[MAX_DIMS], *sum = inner_name(im, "sum"), *first = inner_name(im, "axis");
+    int64_t n = x->elements;
+    struct tensor *is = tensor_temporary(im, x->buffer, "is", TYPE_I64, x->ndims, x->extent),
+                  *line = tensor_temporary(im, x->buffer, "line", TYPE_I64, 1, &n),
+                  *found = tensor_temporary(im, x->buffer, "found", TYPE_I64, 1, &n),
+                  *place = tensor_temporary(im, x->buffer, "place", TYPE_I64, 1, &n);
+    if (!is || !line || !found || !place) return NULL;
+    axes_for(im, x->ndims, x->extent, index);
+    const char *e = tensor_element(im, x, index);
+    emit_statement(im, x->type == TYPE_BOOL ? "%s = select(%s, 1, 0)" : "%s = select(%s != 0, 1, 0)", tensor_element(im, is, index), e);
+    axes_release(im);
+    tensor_put_known(im, first, TYPE_I64, 0);
+    if (!emit_copy(im, line, is) || !inner_node(im, "CumSum", inner_value(im, line, "line"), first, sum)) return NULL;
+    const char *i = axis_for(im, "i", n), *v = axis_for(im, "v", n), *last = affine_text(im, 0, NULL, NULL, n - 1);
+    struct tensor *upto = name_find(&im->value, sum);
+    const char *own = tensor_element(im, line, &i), *before = tensor_element(im, upto, &i), *to = tensor_element(im, found, &v);
+    emit_statement(im, "%s = 0", to);
+    emit_statement(im, "%s += select(select(%s != 0, %s - 1, -1) == i64(%s), i64(%s), 0)", to, own, before, v, i);
+    emit_statement(im, "%s = select(i64(%s) < %s, %s, " NO_ELEMENT ")", tensor_element(im, place, &v), v, tensor_element(im, upto, &last), to);
+    axes_release(im);
+    return place;
+}
+
 /* Elements, or slices along an axis, where the condition holds. */
 bool op_compress(struct import *im) {
-    struct tensor *x = node_input(im, 0), *condition = node_input(im, 1);
+    struct tensor *x = node_input(im, 0), *condition = node_input(im, 1), *index;
     int64_t axis = 0, n = 0;
     int d = 0;
-    if (!known(im, condition, 1)) return false;
     if (condition->type != TYPE_BOOL || condition->ndims != 1)
         return node_fail(im, "the condition is not a vector of bool");
     if (!attribute_find(im, "axis")) {
@@ -35,17 +64,39 @@ bool op_compress(struct import *im) {
     if (condition->elements > x->extent[d])
         return node_fail(im, "the condition has %" PRId64 " elements for %" PRId64,
                          condition->elements, x->extent[d]);
-    int64_t *place = arena_array(im->arena, (size_t)condition->elements, sizeof *place);
-    for (int64_t i = 0; i < condition->elements; i++)
-        if (tensor_int(condition, i)) place[n++] = i;
-    struct tensor *index = tensor_constant(im, x->buffer, "chosen", TYPE_I64, 1, &n, place);
+    if (condition->data) {
+        int64_t *place = arena_array(im->arena, (size_t)condition->elements, sizeof *place);
+        for (int64_t i = 0; i < condition->elements; i++)
+            if (tensor_int(condition, i)) place[n++] = i;
+        index = tensor_constant(im, x->buffer, "chosen", TYPE_I64, 1, &n, place);
+    } else if ((index = places_found(im, condition))) {
+        warn_of_most(im, "Compress", condition->elements, "0");
+    }
     return index && gather_places(im, x, index, d);
+}
+
+/* The indices along each dimension, of places in a line. */
+static bool places_split(struct import *im, struct tensor *x, struct tensor *place) {
+    int n = x->ndims ? x->ndims : 1;
+    int64_t below = 1;
+    struct tensor *y = node_result(im, TYPE_I64, 2, (int64_t[]){n, place->elements});
+    if (!y) return false;
+    const char *v = axis_for(im, "v", place->elements), *at = tensor_element(im, place, &v);
+    for (int d = n - 1; d >= 0; below *= x->ndims ? x->extent[d--] : d--)
+        emit_statement(im, "%s = select(%s == " NO_ELEMENT ", " NO_ELEMENT ", %s / %" PRId64 " %% %" PRId64 ")",
+                       tensor_element(im, y, (const char *[]){affine_text(im, 0, NULL, NULL, d), v}), at, at, below, x->ndims ? x->extent[d] : 1);
+    return true;
 }
 
 bool op_non_zero(struct import *im) {
     struct tensor *x = node_input(im, 0);
     int64_t extent[2] = {x->ndims ? x->ndims : 1, 0}, at = 0;
-    if (!known(im, x, 0)) return false;
+    if (!x->data) {
+        struct tensor *place = places_found(im, x);
+        if (!place || !places_split(im, x, place)) return false;
+        warn_of_most(im, "NonZero", x->elements, NO_ELEMENT);
+        return true;
+    }
     for (int64_t i = 0; i < x->elements; i++) extent[1] += tensor_float(x, i) != 0;
     int64_t *place = arena_array(im->arena, (size_t)(extent[0] * extent[1]) + 1, sizeof *place);
     for (int64_t i = 0; i < x->elements; i++) {

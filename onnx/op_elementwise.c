@@ -343,18 +343,50 @@ bool op_hard_sigmoid(struct import *im) {
     return true;
 }
 
+/* `training_mode`: the mean and the variance are those of the batch itself; the second and third result move from what is given
+ * towards them. Exporters write the standardisation of weights like that. */
+static bool batch_statistics(struct import *im, struct tensor *x, double momentum, const char *const *index, const char **e) {
+    enum type sum = sum_type(x->type);
+    const char *c = index[1], *share = text_number(im, sum, (double)x->extent[1] / (double)x->elements), *found[2];
+    for (int k = 0; k < 2; k++) {
+        struct tensor *t = tensor_temporary(im, im->node->output[0], k ? "variance" : "mean", sum, 1, &x->extent[1]);
+        if (!t) return false;
+        const char *v = sum_widen(im, x->type, tensor_element(im, x, index));
+        if (k) { /* by itself, so that no sum of products hinders statistics of constants from being made once */
+            struct tensor *square = tensor_temporary(im, im->node->output[0], "square", sum, x->ndims, x->extent);
+            if (!square) return false;
+            emit_statement(im, "%s = (%s - %s) * (%s - %s)", tensor_element(im, square, index), v, found[0], v, found[0]);
+            v = tensor_element(im, square, index);
+        }
+        found[k] = tensor_element(im, t, &c);
+        emit_statement(im, "%s = 0", found[k]);
+        emit_statement(im, "%s += %s", found[k], v);
+        emit_statement(im, "%s = %s * %s", found[k], found[k], share);
+    }
+    for (int k = 0; k < 2; k++) {
+        struct tensor *moved = node_wants(im, k + 1) ? node_result_at(im, k + 1, x->type, 1, &x->extent[1]) : NULL;
+        if (node_wants(im, k + 1) && !moved) return false;
+        if (moved)
+            emit_statement(im, "%s = %s", tensor_element(im, moved, &c),
+                           sum_narrow(im, x->type, arena_printf(im->arena, "%s * %s + %s * %s", e[2 + k], text_number(im, sum, momentum), found[k],
+                                                                text_number(im, sum, 1 - momentum))));
+        e[2 + k] = found[k];
+    }
+    return true;
+}
+
 /* A factor and an offset for each channel: where they are constants, computed once before the first
  * run. */
 bool op_batch_normalization(struct import *im) {
     struct tensor *x = node_input(im, 0), *p[4];
-    double epsilon = 1e-5, momentum = 0;
+    double epsilon = 1e-5, momentum = 0.9;
     int64_t spatial = 1, training = 0, test = im->opset < 7 ? 0 : 1;
     const char *index[MAX_DIMS], *e[4];
     if (!attribute_float(im, "epsilon", &epsilon) || !attribute_float(im, "momentum", &momentum) ||
         !attribute_int(im, "spatial", &spatial) || !attribute_int(im, "training_mode", &training) ||
         !attribute_int(im, "is_test", &test))
         return false;
-    if (training || !test) return node_fail(im, "only inference is supported, not training");
+    if ((training && im->opset < 14) || !test) return node_fail(im, "only inference is supported, not training");
     if (!spatial) return node_fail(im, "'spatial' = 0 is not supported");
     if (x->ndims < 2 || !type_is_float(x->type))
         return node_fail(im, "the input is not a tensor of floats with a batch and channels");
@@ -374,7 +406,8 @@ bool op_batch_normalization(struct import *im) {
         e[k] = sum_widen(im, x->type, tensor_element(im, p[k], &index[1]));
     const char *f = tensor_element(im, factor, &index[1]);
     const char *o = tensor_element(im, offset, &index[1]);
-    im->ahead = p[0]->data && p[1]->data && p[2]->data && p[3]->data;
+    if (training && !batch_statistics(im, x, momentum, index, e)) return false;
+    im->ahead = !training && p[0]->data && p[1]->data && p[2]->data && p[3]->data;
     emit_statement(im, "%s = %s / sqrt(%s + %s)", f, e[0], e[3], text_number(im, sum, epsilon));
     emit_statement(im, "%s = %s - %s * %s", o, e[1], e[2], f);
     im->ahead = false;

@@ -471,10 +471,20 @@ static bool iterations(struct import *im, struct loop *l) {
         if (whole[0] && l->outputs && whole[0]->extent[0] != l->steps)
             return node_fail(im, "it ends before its trip count: how often it runs must be known");
     }
-    for (int k = 0; k < l->states; k++)
-        if (node_wants(im, k) && !node_alias_at(im, k, now[k], now[k]->ndims, now[k]->extent))
+    for (int k = 0; k < l->states; k++) {
+        if (!node_wants(im, k)) continue;
+        if (now[k]->list)
+            name_put(im->arena, &im->value, im->node->output[k], now[k]);
+        else if (!node_alias_at(im, k, now[k], now[k]->ndims, now[k]->extent))
             return false;
+    }
     return true;
+}
+
+static bool carries_sequence(struct import *im, const struct loop *l) {
+    for (int k = 0; k < l->states; k++)
+        if (node_input(im, l->first + k)->list) return true;
+    return false;
 }
 
 /* Iterations at most, and whether what they compute decides how many there are. */
@@ -516,7 +526,7 @@ bool op_loop(struct import *im) {
     l.out = arena_array(im->arena, (size_t)l.outputs + 1, sizeof *l.out);
     struct name_table from = {0};
     name_put(im->arena, &from, body_input(&l, 0), im);
-    if (l.steps == 0 || needs_number(im, l.body, &from)) return iterations(im, &l);
+    if (l.steps == 0 || carries_sequence(im, &l) || needs_number(im, l.body, &from)) return iterations(im, &l);
     return recurrence(im, &l, 1, body_input(&l, 0), body_input(&l, 1));
 }
 #endif

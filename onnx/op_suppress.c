@@ -8,8 +8,6 @@
 
 #include <inttypes.h>
 
-#define NO_ELEMENT "2147483647" /* what is gathered there is 0 */
-
 struct suppressing {
     struct import *im;
     int64_t batches, classes, boxes, most;

@@ -287,6 +287,37 @@ static void small_constants(void **state) {
     }
 }
 
+/* A table looked up by constants is as many points as indices times rows: many of them are left to the program, few are folded. */
+static void long_tables(void **state) {
+    (void)state;
+    for (int many = 0; many < 2; many++) {
+        struct model_bytes m = {0};
+        struct diags d;
+        int64_t n = many ? 20000 : 20, *at = calloc((size_t)n, sizeof *at);
+        float table[1000], x[1] = {0}, *y = calloc((size_t)n, sizeof *y);
+        diags_init(&d);
+        for (int i = 0; i < 1000; i++) table[i] = (float)i / 2;
+        for (int64_t i = 0; i < n; i++) at[i] = i * 7919 % 1000;
+        put_input(&m, "x", F32, "1");
+        put_output(&m, "y", F32, NULL);
+        put_initialiser(&m, "t", F32, 1, (int64_t[]){1000}, table, sizeof table);
+        put_initialiser(&m, "i", I64, 2, (int64_t[]){n, 1}, at, (size_t)n * sizeof *at);
+        put_node(&m, "GatherND", "t,i", "g", NULL);
+        put_node(&m, "Add", "g,x", "y", NULL);
+        struct onnx_model *model = parse(&m, 15, NULL, &d);
+        assert_non_null(model);
+        assert_int_equal(strstr(model->text, "select(") != NULL, many);
+        if (!many) {
+            run_one(model, x, y, &d);
+            for (int64_t i = 0; i < n; i++) assert_float_equal(y[i], table[at[i]], 0);
+        }
+        onnx_free(model);
+        diags_free(&d);
+        free(at);
+        free(y);
+    }
+}
+
 /* Squares and cubes are products. */
 static void small_powers(void **state) {
     static const struct {
@@ -525,6 +556,7 @@ int main(void) {
         cmocka_unit_test(places_half_way),
         cmocka_unit_test(axes_as_an_input),
         cmocka_unit_test(small_constants),
+        cmocka_unit_test(long_tables),
         cmocka_unit_test(small_powers),
         cmocka_unit_test(halves_are_added_in_f32),
         cmocka_unit_test(digits),

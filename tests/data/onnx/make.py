@@ -526,3 +526,38 @@ case('pad_reflect_value', [h.make_node('Pad', ['x'], ['y'], mode='reflect', pads
 # ONNX Runtime's optimisers write the specification's preset: two functions, whatever the direction.
 case('rnn_two_functions', [h.make_node('RNN', ['x', 'w', 'r'], ['y'], hidden_size=3, direction='reverse', activations=['Tanh', 'Tanh'])], {'x': own.standard_normal((4, 2, 5)).astype(np.float32)},
      {'w': own.standard_normal((1, 3, 5)).astype(np.float32), 'r': own.standard_normal((1, 3, 3)).astype(np.float32)}, {'y': T.FLOAT}, 14)
+# What NonZero and Compress find in data: as many places as there may be; those behind the last one name no element, and are 0 where gathered.
+own = np.random.default_rng(23)
+for name, x in (('non_zero', own.integers(-1, 2, (3, 1, 5)).astype(np.float32)), ('non_zero_line', own.random(300) < 0.2), ('non_zero_none', np.zeros((2, 2), np.int32))):
+    found = np.array(np.nonzero(x))
+    case(name, [h.make_node('NonZero', ['x'], ['y'])], {'x': x}, {}, {'y': T.INT64}, results=[np.concatenate([found, np.full((x.ndim, x.size - found.shape[1]), 2**31 - 1)], 1)])
+x, keep = own.standard_normal((2, 6, 3)).astype(np.float32), np.array([1, 0, 0, 1, 1], bool)
+case('compress_data', [h.make_node('Compress', ['x', 'k'], ['y'], axis=1)], {'x': x, 'k': keep}, {}, {'y': T.FLOAT}, results=[np.concatenate([x[:, [0, 3, 4]], np.zeros((2, 2, 3), np.float32)], 1)])
+case('experts', [h.make_node('Equal', ['i', 'e'], ['m']), h.make_node('NonZero', ['m'], ['n']), h.make_node('Split', ['n'], ['t', 'k'], axis=0), h.make_node('Squeeze', ['t', 'z'], ['r']),  # rows of one expert, computed apart and added
+                 h.make_node('Gather', ['x', 'r'], ['g']), h.make_node('MatMul', ['g', 'w'], ['h']), h.make_node('Transpose', ['n'], ['at']), h.make_node('GatherND', ['p', 'at'], ['q']),
+                 h.make_node('Unsqueeze', ['q', 'o'], ['u']), h.make_node('Mul', ['h', 'u'], ['v']), h.make_node('Transpose', ['t'], ['to']), h.make_node('ScatterND', ['x', 'to', 'v'], ['y'], reduction='add')],
+     {'x': own.standard_normal((6, 4)).astype(np.float32), 'i': np.array([[2, 0], [0, 1], [1, 0], [2, 1], [1, 2], [0, 1]]), 'p': own.random((6, 2)).astype(np.float32)},
+     {'e': np.int64(1), 'z': np.array([0]), 'o': np.array([1]), 'w': own.standard_normal((4, 4)).astype(np.float32)}, {'y': T.FLOAT}, 16)
+# Sequences, and a loop that one goes through, as EmbeddingBag is exported
+x = own.standard_normal((7, 3)).astype(np.float32)
+case('sequence_parts', [h.make_node('SplitToSequence', ['x', 's'], ['a'], axis=0), h.make_node('SequenceInsert', ['a', 'x', 'm'], ['b']), h.make_node('SequenceErase', ['b', 'z'], ['c']), h.make_node('SequenceAt', ['c', 'm'], ['d']),
+                        h.make_node('ConcatFromSequence', ['c'], ['y'], axis=0), h.make_node('Neg', ['d'], ['v']), h.make_node('SequenceLength', ['c'], ['n'])],
+     {'x': x}, {'s': np.array([2, 4, 1]), 'm': np.int64(-1), 'z': np.int64(0)}, {'y': T.FLOAT, 'v': T.FLOAT, 'n': T.INT64})
+case('sequence_single', [h.make_node('SplitToSequence', ['x'], ['a'], axis=1, keepdims=0), h.make_node('ConcatFromSequence', ['a'], ['y'], axis=0, new_axis=1), h.make_node('SplitToSequence', ['x', 't'], ['b'], axis=0),
+                         h.make_node('SequenceAt', ['b', 'm'], ['c']), h.make_node('SequenceConstruct', ['c', 'x'], ['d']), h.make_node('ConcatFromSequence', ['d'], ['z'], axis=-2)], {'x': x}, {'t': np.int64(3), 'm': np.int64(2)}, {'y': T.FLOAT, 'z': T.FLOAT})
+value = h.make_tensor_value_info
+body = h.make_graph([h.make_node('Unsqueeze', ['i', 'o'], ['at']), h.make_node('Add', ['at', 'one'], ['next']), h.make_node('Add', ['at', 'two'], ['behind']), h.make_node('Slice', ['f', 'at', 'next'], ['from']),
+                     h.make_node('Slice', ['f', 'next', 'behind'], ['to']), h.make_node('Slice', ['x', 'from', 'to'], ['rows']), h.make_node('ReduceSum', ['rows', 'o'], ['sum']), h.make_node('SequenceInsert', ['l', 'sum'], ['m']), h.make_node('Identity', ['go'], ['on'])], 'body',
+                    [value('i', T.INT64, []), value('go', T.BOOL, []), h.make_tensor_sequence_value_info('l', T.FLOAT, None)], [value('on', T.BOOL, []), h.make_tensor_sequence_value_info('m', T.FLOAT, None)])
+case('sequence_bags', [h.make_node('SequenceEmpty', [], ['none']), h.make_node('Loop', ['n', '', 'none'], ['l'], body=body), h.make_node('ConcatFromSequence', ['l'], ['y'], axis=0)], {'x': x},
+     {'f': np.array([0, 2, 5, 7]), 'n': np.int64(3), 'o': np.array([0]), 'one': np.array([1]), 'two': np.array([2])}, {'y': T.FLOAT})
+# The standardisation of weights, as exporters write it
+case('batch_normalization_of_weights', [h.make_node('Reshape', ['w', 's'], ['r']), h.make_node('BatchNormalization', ['r', 'g', 'b', 'u', 'd'], ['n', 'm', 'v'], training_mode=1), h.make_node('Reshape', ['n', 't'], ['k']), h.make_node('Conv', ['x', 'k'], ['y'])],
+     {'x': own.standard_normal((1, 3, 5, 5)).astype(np.float32)}, {'w': own.standard_normal((4, 3, 2, 2)).astype(np.float32), 's': np.array([1, 4, -1]), 't': np.array([4, 3, 2, 2]), 'g': np.linspace(0.5, 2, 4).astype(np.float32), 'b': np.linspace(-1, 1, 4).astype(np.float32), 'u': np.zeros(4, np.float32), 'd': np.ones(4, np.float32)}, {'y': T.FLOAT}, 15)
+x = own.standard_normal((2, 3, 4, 5)).astype(np.float32)
+g, b, m, v = (own.random(3).astype(np.float32) for _ in range(4))
+wide = x.astype(np.float64)
+mean, var = wide.mean((0, 2, 3)), wide.var((0, 2, 3))
+y = (wide - mean.reshape(3, 1, 1)) / np.sqrt(var.reshape(3, 1, 1) + 1e-3) * g.reshape(3, 1, 1) + b.reshape(3, 1, 1)
+case('batch_normalization_training', [h.make_node('BatchNormalization', ['x', 'g', 'b', 'm', 'v'], ['y', 'p', 'q'], training_mode=1, epsilon=1e-3, momentum=0.8)], {'x': x, 'm': m, 'v': v}, {'g': g, 'b': b},
+     {'y': T.FLOAT, 'p': T.FLOAT, 'q': T.FLOAT}, 15, results=[a.astype(np.float32) for a in (y, m * 0.8 + mean * 0.2, v * 0.8 + var * 0.2)])

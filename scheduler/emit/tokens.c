@@ -192,11 +192,12 @@ bool in_step(const struct emitter *e, const struct edge *back) {
 void results_root(struct emitter *e) {
     int deepest = -1;
     if (!e->drained || e->load >= 0 || e->out[0].n > 1) return;
-    struct link out = e->out[0].n ? way_link(&e->out[0], 0) : result_link(e);
-    if (e->out[0].n && shares(e, out, result_link(e))) return; /* a credit would be taken for it */
+    struct link own = result_link(e), out = e->out[0].n ? way_link(&e->out[0], 0) : own;
+    if (e->out[0].n && shares(e, out, own)) return; /* a credit would be taken for it */
     for (int i = 0; i < e->nfills && out.to >= 0; i++) {
         const struct filling *f = &e->fill[i];
-        if (f->queue < 0 || !shares(e, out, fill_link(f))) continue;
+        struct link fill = fill_link(f);
+        if (f->queue < 0 || (!shares(e, out, fill) && !shares(e, own, fill))) continue;
         if (f->hold->spread || f->hold->ahead) return;
         if (f->hold->depth > deepest) deepest = f->hold->depth;
     }

@@ -95,7 +95,7 @@ static void forget_cold(struct engine *e) {
 
 static void note(struct engine *e, const struct touch *t) {
     struct touches *all = &e->touches;
-    if (!e->followed) return;
+    if (!e->followed || all->lost) return;
     if (all->n == all->cap) {
         if (e->exact) forget_cold(e);
         if (2 * all->n >= all->cap) {

@@ -4,6 +4,7 @@
  * makes the schedule cheaper, device and host together, is preferred from then on: on a CPU or a
  * grid alone the best of them all, beside a device the first. */
 #include "scheduler/retry.h"
+#include "scheduler/plan/left.h"
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -38,6 +39,7 @@ struct trying {
     bool walked;   /* a schedule was simulated */
     bool single;   /* mappings alone are tried, those with one axis in a vector */
     bool best;     /* all answers are tried before one is taken */
+    double left_products; /* that the first schedule leaves to a device's host: no try leaves more */
     double better; /* what a try must cost at most, of the best one's cost */
     struct planned planned, next; /* of the best schedule, and of the last one; {0}: not compared */
     int64_t below;                /* effort.below when the tries began */
@@ -101,7 +103,8 @@ static double cost_of(struct trying *t, double most, enum question_kind kind) {
     quiet.covers = kind == QUESTION_FUSION ? NULL : t->covers; /* asked beside the cover too */
     struct schedule *s = schedule_mapped(t->p, t->m, t->floats, t->decider, &quiet, &cover, &diags);
     if (s) t->next = s->planned;
-    bool may = s && diags.n <= t->warnings && s->least + s->host < most;
+    bool may = s && diags.n <= t->warnings && s->least + s->host < most &&
+               (s->host_rate <= 0 || left_products(cover, t->m) <= t->left_products);
     double cost = may ? device_cycles(t, s, most - s->host) + s->host : INFINITY;
     schedule_free(s);
     cover_free(cover);
@@ -498,6 +501,7 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
     shared.covers = t.covers = covers_open();
     struct schedule *s = schedule_mapped(p, m, floats, decider, &shared, cover, diags);
     t.warnings = diags->n - t.said;
+    if (s) t.left_products = left_products(*cover, m);
     s = in_rows_or_whole(&t, s, cover, diags);
     known_close(own);
     needles_close(needles);

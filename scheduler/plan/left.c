@@ -61,6 +61,18 @@ const char *left_to_host(const struct cover *c, const struct machine *m,
     return machine_queue_is_host(m, in->queue) ? in->id : NULL;
 }
 
+double left_products(const struct cover *c, const struct machine *m) {
+    double n = 0;
+    for (int i = 0; i < c->nitems; i++) {
+        const struct cover_item *at = &c->item[i];
+        const struct stmt *st = &c->program->stmt[at->stmt];
+        if ((at->mapping < 0 || left_to_host(c, m, at)) && at->inside < 0 &&
+            stmt_is_mac(c->program, st))
+            n += (double)stmt_points(c->program, st);
+    }
+    return n;
+}
+
 /* Those that the host's instructions execute, or the fallback. */
 static void add_left(struct lefts *l, const struct cover *c, const struct machine *m,
                      const bool *told, bool host) {

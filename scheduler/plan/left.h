@@ -24,6 +24,8 @@ struct lefts {
 void left_add(struct lefts *, const struct left *);
 /* The instruction of a host beside a device that executes the item; NULL: another one or none. */
 const char *left_to_host(const struct cover *, const struct machine *, const struct cover_item *);
+/* Products that are accumulated by the fallback, or by a host's instructions beside a device. */
+double left_products(const struct cover *, const struct machine *);
 /* The sums of products that the cover itself leaves to the fallback or the host, but for those told already ([statements]), of a
  * machine that has instructions for products. */
 void left_uncovered(struct lefts *, const struct cover *, const struct machine *, const bool *told);

@@ -100,16 +100,52 @@ static void without_blocks(struct geom *g) {
     g->loose = 0;
 }
 
+static bool is_repeat(const struct geom *g, int i) {
+    return i < g->ninner && g->at[i].dim < 0;
+}
+
+static bool repeats(const struct geom *g) {
+    for (int i = 0; i < g->ninner; i++)
+        if (is_repeat(g, i)) return true;
+    return false;
+}
+
+/* What a tile repeats is there once: the rest of it moves together. */
+static void without_repeats(struct geom *g) {
+    int n = 0, inner = g->ninner, first = g->first, row = g->row;
+    struct geom old = *g;
+    for (int i = 0; i < old.n; i++) {
+        if (is_repeat(&old, i)) {
+            inner--;
+            g->span /= old.at[i].mod;
+            if (i < old.first) first--;
+            if (i < old.row) row--;
+            continue;
+        }
+        g->at[n] = old.at[i];
+        g->stride[n] = old.stride[i];
+        for (int k = 0; k < old.ninner; k++)
+            if (is_repeat(&old, k) && i < old.ninner && old.stride[k] < old.stride[i])
+                g->stride[n] /= old.at[k].mod;
+        n++;
+    }
+    g->n = n;
+    g->ninner = inner;
+    g->first = first;
+    g->row = row;
+}
+
 struct opnd route_stop(const struct work *w, const struct opnd *o, const struct route *r, int k) {
     struct opnd at = *o;
     if (k >= r->n) return at;
     at.memory = r->memory[k];
     at.where = IN_LOCAL;
     at.geom.sparse = 0;
+    at.geom.first = o->geom.first;
+    if (o->once) without_repeats(&at.geom);
     if (o->stop_align) at.align = o->stop_align[at.memory];
     geom_tile(w, &at);
     at.geom.plain = k < o->plain;
-    at.geom.first = o->geom.first;
     if (at.geom.plain) without_blocks(&at.geom);
     return at;
 }
@@ -122,7 +158,7 @@ static struct val stride_in(struct arena *a, const struct geom *g, int i, const 
     for (int k = 0; k < own->n; k++)
         if (own->at[k].dim == c.dim && own->at[k].div == c.div && own->at[k].mod == c.mod)
             return slot_step(a, s, r, k, c);
-    for (int k = 0; k < own->n; k++)
+    for (int k = 0; k < own->n && c.dim >= 0; k++)
         if (own->at[k].dim == c.dim && own->at[k].div == 1 && !own->at[k].mod)
             return val_scale(a, slot_step(a, s, r, k, c), c.div);
     return val_const(0);
@@ -230,6 +266,23 @@ static enum type stored(const struct work *w, const struct task *t, const struct
     return w->p->buffer[write || o->read < 0 ? st->dst.buffer : st->read[o->read].buffer].type;
 }
 
+/* The same with copies on the way that hold each element once, where moves fit these or take less
+ * time. */
+static bool way_fits(struct work *w, const struct moves *moves, const struct task *t,
+                     struct opnd *o, bool write, const struct route *r, double *cost,
+                     const char **why) {
+    const char *none;
+    double once;
+    o->once = !write && r->n && !o->geom.fragment && repeats(&o->geom);
+    bool folds = o->once && route_fits(w, moves, t, o, write, r, &once, &none);
+    o->once = false;
+    bool fits = route_fits(w, moves, t, o, write, r, cost, why);
+    if (!folds || (fits && *cost <= once)) return fits;
+    o->once = true;
+    *cost = once;
+    return true;
+}
+
 /* The first route along which moves lead; *cost: as above. */
 static bool pick(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o,
                  bool write, double *cost, const char **why) {
@@ -244,7 +297,7 @@ static bool pick(struct work *w, const struct moves *moves, const struct task *t
                         o->decl->buffer);
     for (int i = 0; i < n; i++) {
         if (!write && o->writes && found[i].n) continue; /* results come straight from home */
-        if (!route_fits(w, moves, t, o, write, &found[i], cost, why)) {
+        if (!way_fits(w, moves, t, o, write, &found[i], cost, why)) {
             if (!first) first = *why;
             continue;
         }

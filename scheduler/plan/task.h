@@ -39,6 +39,7 @@ struct opnd {
     int repairs;
     bool handed;     /* what it reads never comes from home: it must follow who makes it (nests.c) */
     int plain;       /* so many copies on the way in, from home on, lie row by row, whatever the order in the operand's own memory */
+    bool once;       /* copies on the way in hold once what the needle repeats: the last move repeats it */
     bool returns;    /* of a result: moves bring it back from home, its last tiles too */
     bool whole;      /* only whole tiles are read of these copies: they and the home have room behind the last one */
     uint64_t firsts; /* coordinates that may lie next to the tile in the copy nearest to home: each copy takes what its move likes best */

@@ -154,7 +154,10 @@ void add_rotate(struct work *, struct nodes *, int place);
 /* The first queue gives, or the second takes, on that channel (its sync is the edge's). */
 void edge_give(struct work *, struct nodes *, const struct edge *, struct signal channel);
 void edge_take(struct work *, struct nodes *, const struct edge *, struct signal channel);
+struct signal edge_plain(const struct work *, const struct edge *); /* the channel of what tells of results */
 /* Both; by way of other queues where the two have no sync. False: there is no way. */
+bool edge_tell(struct work *, struct nodes *, const struct edge *, struct signal channel);
+/* On the channel of results. */
 bool edge_pass(struct work *, struct nodes *, const struct edge *);
 /* Once, outside the steady flow: on a channel of its own, where there are as many as needed. */
 void signal_apart(struct work *, struct nodes *, const struct edge *, bool bracket);
@@ -266,7 +269,9 @@ bool way_begin(struct emitter *, struct nodes *, const struct opnd *, int buffer
 bool way_home(struct emitter *, struct nodes *, const struct opnd *, int buffer,
               const struct region *, struct way_out *); /* and on */
 /* On which the slots of a result are given back: one for each where a sync holds few tokens, and no other result takes them. */
-struct signal credit_channel(const struct emitter *, const struct edge *back, const struct held *);
+/* Of a result's slots: of those that are given back, and that are full. */
+struct signal credit_channel(const struct emitter *, const struct edge *there, const struct edge *back, const struct held *);
+struct signal told_channel(const struct emitter *, const struct edge *there, const struct edge *back, const struct held *);
 /* Do the chain's results have credits of the storing queue? */
 bool chain_runs_ahead(const struct emitter *);
 void ways_credits(struct emitter *, struct nodes *, bool give); /* of all results, around the nest */

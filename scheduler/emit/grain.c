@@ -244,7 +244,7 @@ static bool drain(struct emitter *e, struct nodes *out, const struct task *t, co
     if (!edge_pass(w, out, &give)) return false;
     nodes_append(w, out, &moves);
     if (credit)
-        edge_give(w, out, &back, (struct signal){0});
+        edge_give(w, out, &back, edge_plain(w, &back));
     else if (!edge_pass(w, out, &back))
         return false;
     return way->collects || way_home(e, out, o, acc->buffer, &r, way);
@@ -312,7 +312,7 @@ static bool chain_task(struct emitter *e, struct nodes *out, int i) {
             result = held[k];
             credit = own && e->store >= 0 && chain_runs_ahead(e);
             struct edge back = edge_of_queue(w->edges, e->store, e->chain);
-            if (home && credit) edge_take(w, out, &back, (struct signal){0});
+            if (home && credit) edge_take(w, out, &back, edge_plain(w, &back));
         }
         if (held[k]->led) continue;
         if (own) renew_place(e, held[k]);

@@ -151,20 +151,15 @@ static bool told(const struct work *w, const struct nodes *l, const struct edge 
     return false;
 }
 
-/* On channels of their own, one for each queue that takes: of meetings, and of brackets, whose last
- * token a meeting may follow before the taker has answered. What a meeting has told is not said
- * again: in memory a token may lie until then. */
+/* What a meeting has told is not said again: in memory a token may lie until then. */
 void signal_apart(struct work *w, struct nodes *l, const struct edge *e, bool bracket) {
     struct signal channel = {0};
     struct edge before, last = *e;
     if (edge_before(w->edges, e, &before)) signal_apart(w, l, &before, bracket);
     last.origin = last.from;
     e = &last;
-    if (e->kind == EDGE_TOKEN && w->m->sync[e->sync].count < 0) {
-        uint64_t to = w->m->sync[e->sync].to;
-        channel.channel = COPY_SLOTS + (bracket ? __builtin_popcountll(to) : 0) +
-                          __builtin_popcountll(to & ((UINT64_C(1) << e->to) - 1));
-    }
+    if (e->kind == EDGE_TOKEN)
+        channel.channel = channel_of_meeting(&w->m->sync[e->sync], e->to, bracket);
     struct signal token = channel;
     of_pair(w, e, &token);
     if (e->kind == EDGE_TOKEN && told(w, l, e, &token)) return;
@@ -172,11 +167,20 @@ void signal_apart(struct work *w, struct nodes *l, const struct edge *e, bool br
     edge_take(w, l, e, channel);
 }
 
-bool edge_pass(struct work *w, struct nodes *l, const struct edge *e) {
+struct signal edge_plain(const struct work *w, const struct edge *e) {
+    return (struct signal){
+        .channel = e->kind == EDGE_TOKEN ? channel_of_results(&w->m->sync[e->sync]) : 0};
+}
+
+bool edge_tell(struct work *w, struct nodes *l, const struct edge *e, struct signal channel) {
     if (e->kind == EDGE_NONE) return add_signal(w, l, e->from, e->to);
-    edge_give(w, l, e, (struct signal){0});
-    edge_take(w, l, e, (struct signal){0});
+    edge_give(w, l, e, channel);
+    edge_take(w, l, e, channel);
     return true;
+}
+
+bool edge_pass(struct work *w, struct nodes *l, const struct edge *e) {
+    return edge_tell(w, l, e, edge_plain(w, e));
 }
 
 bool add_signal(struct work *w, struct nodes *l, int from, int to) {

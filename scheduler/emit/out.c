@@ -24,13 +24,37 @@ void way_place(struct emitter *e, const struct opnd *o, int buffer, const struct
     }
 }
 
-struct signal credit_channel(const struct emitter *e, const struct edge *back,
-                             const struct held *h) {
-    struct signal turns = {.rotating = h->place + 1};
-    bool alone = e->drained && !e->nest->nchain;
-    return alone && edge_rotates(e->w->m, back, h->slots) && edge_holds(e->w->m, back, h->slots)
-               ? turns
-               : (struct signal){0};
+/* May the edge have a channel for each slot of a result? Not where fills take or give by it too:
+ * their slots turn on the same channels. */
+static bool turns_alone(const struct emitter *e, const struct edge *edge, int slots) {
+    const struct machine *m = e->w->m;
+    if (!edge_rotates(m, edge, slots) || !edge_holds(m, edge, slots)) return false;
+    for (int i = 0; i < e->nfills; i++) {
+        struct link l = fill_link(&e->fill[i]);
+        struct edge fill[2] = {link_there(e, l), link_back(e, l)}, own[2] = {*edge, *edge};
+        if (e->fill[i].queue >= 0 && edges_share(e->w->edges, own, fill)) return false;
+    }
+    return true;
+}
+
+/* Are slots of a result given back on channels that turn with them? Then as many are told of. */
+static bool slots_turn(const struct emitter *e, const struct edge *there, const struct edge *back,
+                       const struct held *h) {
+    return e->drained && !e->nest->nchain && turns_alone(e, back, h->slots) &&
+           (turns_alone(e, there, h->slots) || edge_counts(e->w->m, there, h->slots));
+}
+
+struct signal credit_channel(const struct emitter *e, const struct edge *there,
+                             const struct edge *back, const struct held *h) {
+    return slots_turn(e, there, back, h) ? (struct signal){.rotating = h->place + 1}
+                                         : edge_plain(e->w, back);
+}
+
+struct signal told_channel(const struct emitter *e, const struct edge *there,
+                           const struct edge *back, const struct held *h) {
+    return slots_turn(e, there, back, h) && !edge_counts(e->w->m, there, h->slots)
+               ? (struct signal){.rotating = h->place + 1}
+               : edge_plain(e->w, there);
 }
 
 /* With which the k-th memory's slots are given back. */
@@ -39,8 +63,8 @@ static struct edge way_back(const struct emitter *e, const struct way_out *way, 
 }
 
 static struct signal via_channel(const struct emitter *e, const struct way_out *way, int k) {
-    struct edge back = way_back(e, way, k);
-    return credit_channel(e, &back, &way->via[k]);
+    struct edge there = link_there(e, way_link(way, k)), back = way_back(e, way, k);
+    return credit_channel(e, &there, &back, &way->via[k]);
 }
 
 /* The k-th memory's next slot becomes current, for this region, when it is free: channels follow
@@ -76,7 +100,8 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
               const struct region *r, struct way_out *way) {
     for (int k = way->n - 1; k >= 0; k--) {
         struct edge there = link_there(e, way_link(way, k)), back = way_back(e, way, k);
-        if (!edge_pass(e->w, out, &there)) return false;
+        if (!edge_tell(e->w, out, &there, told_channel(e, &there, &back, &way->via[k])))
+            return false;
         if (!move_on(e, out, o, buffer, &way->via[k], r, way, k)) return false;
         if (back.kind == EDGE_NONE && !edge_pass(e->w, out, &back)) return false;
         edge_give(e->w, out, &back, via_channel(e, way, k));
@@ -124,11 +149,11 @@ void ways_credits(struct emitter *e, struct nodes *out, bool give) {
     for (int i = 0; i <= e->nest->nchain; i++)
         for (int k = 0; k < e->out[i].n; k++) {
             int credits = credits_of(e, &e->out[i], k, given);
-            bool turns = via_channel(e, &e->out[i], k).rotating;
+            struct signal channel = via_channel(e, &e->out[i], k);
             struct edge back = way_back(e, &e->out[i], k);
             for (int c = 0; c < credits; c++)
-                (give ? edge_give : edge_take)(e->w, out, &back,
-                                               (struct signal){.channel = turns ? c : 0});
+                (give ? edge_give : edge_take)(
+                    e->w, out, &back, channel.rotating ? (struct signal){.channel = c} : channel);
         }
 }
 

@@ -14,6 +14,10 @@
 #include "scheduler/plan/work.h"
 #include <limits.h>
 
+static struct edge told_edge(const struct emitter *e) {
+    return link_there(e, result_link(e));
+}
+
 /* Who stored a result tells who begins the next one in its slot. */
 static struct edge credit_edge(const struct emitter *e) {
     return link_back(e, e->load_ahead ? start_link(e) : result_link(e));
@@ -108,12 +112,12 @@ bool result_start(struct emitter *e, struct nodes *out, int i, int d) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[i];
     struct held *h = &e->held[i];
-    struct edge back = credit_edge(e);
-    struct signal channel = credit_channel(e, &back, h);
+    struct edge there = told_edge(e), back = credit_edge(e);
+    struct signal channel = credit_channel(e, &there, &back, h);
     bool again = (result_trips(e, d) > 1 || back.kind == EDGE_FENCE) && takes_credits(e);
     struct edge handed = link_back(e, hand_link(e));
     if (again && !channel.rotating) edge_take(w, out, &back, channel);
-    if (hand_credits(e)) edge_take(w, out, &handed, (struct signal){0});
+    if (hand_credits(e)) edge_take(w, out, &handed, edge_plain(w, &handed));
     renew_place(e, h);
     if (h->slots > 1) add_rotate(w, out, h->place);
     if (again && channel.rotating) edge_take(w, out, &back, channel);
@@ -136,8 +140,8 @@ static bool follow_result(struct emitter *e, struct nodes *out, int i, int d) {
         return false;
     if (hands(e) && !edge_pass(w, out, &there)) return false;
     nodes_when(w, out, val_make(&w->s->arena, SX_EQ, more, val_const(0)), "once", &chain);
-    if (hands(e)) edge_give(w, out, &back, (struct signal){0});
-    if (hands(e) && !hand_credits(e)) edge_take(w, out, &back, (struct signal){0});
+    if (hands(e)) edge_give(w, out, &back, edge_plain(w, &back));
+    if (hands(e) && !hand_credits(e)) edge_take(w, out, &back, edge_plain(w, &back));
     if (val_is(more, 0)) return true;
     if (!emit_transfer(w, e->moves, &spill, w->p->stmt[e->t->stmt].dst.buffer, &e->t->op[i],
                        &e->held[i], NULL, &e->held[i].whole, false))
@@ -155,13 +159,15 @@ bool result_finish(struct emitter *e, struct nodes *out, int i, int d) {
     struct nodes moves = {0};
     int buffer = w->p->stmt[e->t->stmt].dst.buffer;
     if (!way_begin(e, &moves, o, buffer, &e->held[i], &e->held[i].whole, &e->out[0])) return false;
-    struct edge give = link_there(e, result_link(e)), back = credit_edge(e);
-    edge_give(w, out, &give, (struct signal){0});
-    edge_take(w, out, &give, (struct signal){0});
+    struct edge give = told_edge(e), back = credit_edge(e);
+    struct signal told =
+        takes_credits(e) ? told_channel(e, &give, &back, &e->held[i]) : edge_plain(w, &give);
+    edge_give(w, out, &give, told);
+    edge_take(w, out, &give, told);
     nodes_append(w, out, &moves);
     if (result_trips(e, d) > 1) {
         struct signal channel =
-            takes_credits(e) ? credit_channel(e, &back, &e->held[i]) : (struct signal){0};
+            takes_credits(e) ? credit_channel(e, &give, &back, &e->held[i]) : edge_plain(w, &back);
         edge_give(w, out, &back, channel);
         if (!takes_credits(e)) edge_take(w, out, &back, channel);
     }
@@ -202,7 +208,7 @@ void result_load(struct emitter *e) {
  * slots may not let the one with the fewest begin too soon. */
 static int out_credits(const struct emitter *e) {
     int results = 0, fewest = INT_MAX;
-    struct edge back = credit_edge(e), give = link_there(e, result_link(e));
+    struct edge back = credit_edge(e), give = told_edge(e);
     if (back.kind != EDGE_TOKEN || !lends(e)) return 0;
     for (int i = 0; e->t && e->drained && i < e->t->nops; i++) {
         if (!e->t->op[i].writes || e->t->op[i].where != IN_LOCAL ||
@@ -225,10 +231,11 @@ static int out_credits(const struct emitter *e) {
 }
 
 /* The core's own result that turns over several slots; NULL. */
-static const struct held *turning(const struct emitter *e, const struct edge *back) {
+static const struct held *turning(const struct emitter *e) {
+    struct edge there = told_edge(e), back = credit_edge(e);
     for (int i = 0; e->t && e->drained && i < e->t->nops; i++)
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL &&
-            credit_channel(e, back, &e->held[i]).rotating)
+            credit_channel(e, &there, &back, &e->held[i]).rotating)
             return &e->held[i];
     return NULL;
 }
@@ -238,23 +245,24 @@ static void add_credits(struct emitter *e, struct nodes *out, const struct edge 
                         int n) {
     struct nodes body = {0};
     if (n > 4) {
-        (give ? edge_give : edge_take)(e->w, &body, back, (struct signal){0});
+        (give ? edge_give : edge_take)(e->w, &body, back, edge_plain(e->w, back));
         nodes_add(e->w, out,
                   loop_node(e->w, new_var(e->w, "t"), val_const(0), val_const(n), 1,
                             LOOP_SEQUENTIAL, -1, &body));
         return;
     }
-    for (int i = 0; i < n; i++) (give ? edge_give : edge_take)(e->w, out, back, (struct signal){0});
+    for (int i = 0; i < n; i++)
+        (give ? edge_give : edge_take)(e->w, out, back, edge_plain(e->w, back));
 }
 
 void nest_credits(struct emitter *e, struct nodes *out, bool give) {
     int credits = out_credits(e);
     struct edge back = credit_edge(e);
-    const struct held *turns = credits ? turning(e, &back) : NULL;
+    const struct held *turns = credits ? turning(e) : NULL;
     struct edge handed = link_back(e, hand_link(e));
     if (give) ways_credits(e, out, true);
     for (int c = hand_credits(e); c > 0; c--)
-        (give ? edge_give : edge_take)(e->w, out, &handed, (struct signal){0});
+        (give ? edge_give : edge_take)(e->w, out, &handed, edge_plain(e->w, &handed));
     for (int c = 0; turns && c < turns->slots; c++) {
         if (give)
             edge_give(e->w, out, &back, (struct signal){.channel = c});

@@ -126,9 +126,9 @@ bool queues_in_step(const struct edges *all, int a, int b) {
     return edge_find(all, a, -1, b).kind == EDGE_FREE && edge_find(all, b, -1, a).kind == EDGE_FREE;
 }
 
-static bool holds_fewer(const struct machine *m, const struct edge *e, int slots) {
+bool edge_counts(const struct machine *m, const struct edge *e, int slots) {
     const struct sync *s = e->sync >= 0 ? &m->sync[e->sync] : NULL;
-    return e->kind == EDGE_TOKEN && slots > 1 && s->depth >= 0 && s->depth < slots;
+    return e->kind != EDGE_TOKEN || slots <= 1 || s->depth < 0 || s->depth >= slots;
 }
 
 bool edge_before(const struct edges *all, const struct edge *e, struct edge *before) {
@@ -156,13 +156,23 @@ bool edges_share(const struct edges *all, const struct edge a[2], const struct e
     return false;
 }
 
+int channel_of_meeting(const struct sync *s, int to, bool bracket) {
+    if (s->count >= 0) return 0;
+    return COPY_SLOTS + (bracket ? __builtin_popcountll(s->to) : 0) +
+           __builtin_popcountll(s->to & ((UINT64_C(1) << to) - 1));
+}
+
+int channel_of_results(const struct sync *s) {
+    return s->count >= 0 ? 0 : COPY_SLOTS + 2 * __builtin_popcountll(s->to);
+}
+
 /* Those of a pair of queues among several lie apart: they are no slots that turn. */
 bool edge_rotates(const struct machine *m, const struct edge *e, int slots) {
-    return holds_fewer(m, e, slots) && sync_pairs(&m->sync[e->sync]) == 1;
+    return !edge_counts(m, e, slots) && sync_pairs(&m->sync[e->sync]) == 1;
 }
 
 bool edge_holds(const struct machine *m, const struct edge *e, int slots) {
-    if (!holds_fewer(m, e, slots)) return true;
+    if (edge_counts(m, e, slots)) return true;
     if (!edge_rotates(m, e, slots)) return false;
     return m->sync[e->sync].count < 0 ? slots <= COPY_SLOTS : m->sync[e->sync].count >= slots;
 }
@@ -173,7 +183,7 @@ int64_t edge_objects(const struct machine *m, int memory) {
     for (int i = 0; i < m->nsyncs; i++) {
         const struct sync *s = &m->sync[i];
         if (s->memory != memory) continue;
-        bytes += s->size * (s->count < 0 ? COPY_SLOTS + 2 * __builtin_popcountll(s->to) : s->count);
+        bytes += s->size * (s->count < 0 ? channel_of_results(s) + 1 : s->count);
     }
     return bytes;
 }

@@ -31,6 +31,12 @@ struct edge edge_of_queue(const struct edges *, int from, int to); /* whatever `
 struct edge edge_meeting(const struct edges *, int from, int to);
 /* Hardware keeps their order, whichever comes first. */
 bool queues_in_step(const struct edges *, int a, int b);
+/* Channels of a sync that has as many as needed: of slots that turn; then one for each queue that takes, of meetings,
+ * and of brackets, whose last token a meeting may follow before the taker has answered; then of results, which may be
+ * told of while slots turn. A sync that has fewer takes the first for all that does not turn. */
+int channel_of_meeting(const struct sync *, int to, bool bracket);
+int channel_of_results(const struct sync *);
+bool edge_counts(const struct machine *, const struct edge *, int slots);  /* one channel holds so many tokens */
 bool edge_rotates(const struct machine *, const struct edge *, int slots); /* a channel for each */
 bool edge_holds(const struct machine *, const struct edge *, int slots);   /* so many are outstanding */
 /* The edge before, by which its `from` hears of it; false: it is the origin. */

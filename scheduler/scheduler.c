@@ -308,7 +308,9 @@ static bool plan_all(struct work *w, const struct moves *moves) {
             continue;
         }
         if (!recur_release(w) && !nest_cut(w, n) && !layouts_pad(w, moves, nest_head(n)))
-            task_demote(w, nest_head(n), "no tile of it fits the machine's memories");
+            task_demote(w, nest_head(n),
+                        "no tile of it has room in the machine's memories and moves that take it, "
+                        "also where it is the last of its axis");
         if (w->diags->errors) return false;
         if (w->refused) continue; /* what else is refused is told in the same turn */
         if (leaves_more(w) || !nests_make(w, moves)) /* its followers may stand alone now */

@@ -182,6 +182,7 @@ static void build_memory(struct build *b, struct memory *y, const struct found *
     y->tiles = build_share(b, n, "tiles", 0.5);
     y->refill = build_number(b, n, "refill", -1);
     y->streams = build_int(b, n, "streams", -1, 1);
+    y->prefetch = build_int(b, n, "prefetch", -1, 1);
     y->serves = build_number(b, n, "serves", 0);
     y->energy_read = build_number(b, n, "energy-read", 0);
     y->energy_write = build_number(b, n, "energy-write", 0);

@@ -66,6 +66,7 @@ struct memory {
     double writeback;                  /* of a refill's cycles, the share that bringing a changed line back takes beside it */
     double first;                      /* more cycles for the first of consecutive lines */
     int64_t streams;                   /* of a cache: rows at most whose next lines are fetched ahead at a time; -1 any number */
+    int64_t prefetch;                  /* of a cache: lines of one run that are fetched ahead at a time; -1 any number */
     double serves;                     /* instances of units inside that its rate is given to at a time; 0: any number */
     double energy_read, energy_write;  /* pJ per byte */
     int64_t scalable;

@@ -32,7 +32,7 @@ static const struct element {
     {"unit", "id", "count total index virtual clock fetch waking power", BODY},
     {"memory", "id",
      "size word align banks interleave ports pass types caches line ways rate latency usable "
-     "hidden tiles refill writeback streams serves energy-read "
+     "hidden tiles refill writeback streams prefetch serves energy-read "
      "energy-write pool scalable alias map",
      "part"},
     {"part", "id", "min max", ""},

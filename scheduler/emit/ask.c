@@ -13,18 +13,9 @@ static struct issue_node *ask_issue(struct emitter *e, const struct ask *ask, in
                                     struct val from) {
     struct arena *a = &e->w->s->arena;
     const struct move *by = ask->by;
-    const struct instr *in = by->needle->in;
-    struct issue_node *n = arena_alloc(a, sizeof *n);
-    n->instr = by->instr;
-    n->stmt = n->init = -1;
-    n->size = arena_array(a, (size_t)in->nranged + 1, sizeof *n->size);
-    n->stride = arena_array(a, (size_t)in->nstride_names + 1, sizeof *n->stride);
-    n->flag = arena_array(a, (size_t)in->noperands + 1, sizeof *n->flag);
-    n->base = arena_array(a, (size_t)e->w->p->naxes + 1, sizeof *n->base);
-    n->axis = arena_array(a, (size_t)by->needle->nx + 1, sizeof *n->axis);
-    for (int x = 0; x < by->needle->nx; x++) n->axis[x] = -1;
-    for (int i = 0; i < in->nranged; i++) n->size[i] = sx_const(a, i == by->ahead ? ask->far : 1);
-    n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
+    struct issue_node *n = issue_of_move(e->w, by);
+    for (int i = 0; i < by->needle->in->nranged; i++)
+        n->size[i] = sx_const(a, i == by->ahead ? ask->far : 1);
     from = val_scale(a, from, (int64_t)type_size(by->type));
     n->arg[by->from_operand] = (struct arg){.place = home, .offset = val_sx(a, from)};
     n->arg[by->to_operand] =

@@ -206,6 +206,9 @@ bool emit_transfer(struct work *, const struct moves *, struct nodes *, int buff
                    const struct opnd *, const struct held *, const struct held *outer,
                    const struct region *part, bool fill);
 
+/* An issue of the move with its least sizes, flags of 0, strides of neighbours, and no addresses yet. */
+struct issue_node *issue_of_move(struct work *, const struct move *);
+
 /* Queue of the move that would do it, along the operand's route; -1: none; and the sync at which it is done. */
 int transfer_queue(struct work *, const struct moves *, int buffer, const struct opnd *,
                    const struct region *, bool fill, int by, int *completes);

@@ -40,11 +40,8 @@ static const struct sx **sized(struct arena *a, int n) {
     return arena_array(a, (size_t)n + 1, sizeof(struct sx *));
 }
 
-static struct issue_node *move_issue(struct transfer *t, const struct fit *f, struct val from,
-                                     struct val to) {
-    struct work *w = t->w;
+struct issue_node *issue_of_move(struct work *w, const struct move *mv) {
     struct arena *a = &w->s->arena;
-    const struct move *mv = f->move;
     const struct instr *in = mv->needle->in;
     struct issue_node *n = arena_alloc(a, sizeof *n);
     n->instr = mv->instr;
@@ -59,6 +56,17 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
     for (int i = 0; i < in->nstride_names; i++) n->stride[i] = sx_const(a, move_inner_run(mv));
     for (int i = 0, k = 0; i < in->noperands; i++)
         if (in->operand[i].accumulate) n->flag[k++] = sx_const(a, 0);
+    n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
+    return n;
+}
+
+static struct issue_node *move_issue(struct transfer *t, const struct fit *f, struct val from,
+                                     struct val to) {
+    struct work *w = t->w;
+    struct arena *a = &w->s->arena;
+    const struct move *mv = f->move;
+    const struct instr *in = mv->needle->in;
+    struct issue_node *n = issue_of_move(w, mv);
     for (int k = 0; k < mv->naxes; k++) {
         const struct move_axis *ax = &mv->axis[k];
         const struct box_dim *d = f->dim_of[k] >= 0 ? &f->box.dim[f->dim_of[k]] : NULL;
@@ -74,7 +82,6 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
         if (ax->to.kind == STRIDE_FREE && d) n->stride[ax->to.name] = val_sx(a, d->to);
     }
     if (mv->ahead >= 0) n->size[mv->ahead] = sx_const(a, work_home(w, t->home.buffer)->ahead);
-    n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
     int home = t->outer ? t->outer->place : home_place(w, t->home.buffer), local = t->held->place;
     from = val_scale(a, from, (int64_t)type_size(in->operand[mv->from_operand].type));
     to = val_scale(a, to, (int64_t)type_size(in->operand[mv->to_operand].type));

@@ -78,30 +78,6 @@ static bool sizes(struct arena *a, const struct move *mv, struct issue_node *n, 
     return left == 1;
 }
 
-static struct issue_node *issue_of_move(const struct stay *c, const struct move *mv,
-                                        int64_t bytes) {
-    struct arena *a = &c->w->s->arena;
-    const struct instr *in = mv->needle->in;
-    struct issue_node *n = arena_alloc(a, sizeof *n);
-    n->instr = mv->instr;
-    n->stmt = n->init = -1;
-    n->size = arena_array(a, (size_t)in->nranged + 1, sizeof *n->size);
-    n->stride = arena_array(a, (size_t)in->nstride_names + 1, sizeof *n->stride);
-    n->flag = arena_array(a, (size_t)in->noperands + 1, sizeof *n->flag);
-    n->base = arena_array(a, (size_t)c->w->p->naxes + 1, sizeof *n->base);
-    n->axis = arena_array(a, (size_t)mv->needle->nx + 1, sizeof *n->axis);
-    n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
-    for (int x = 0; x < mv->needle->nx; x++) n->axis[x] = -1;
-    for (int i = 0; i < in->nranged; i++) n->size[i] = sx_const(a, mv->least[i]);
-    for (int i = 0; i < in->nstride_names; i++) n->stride[i] = sx_const(a, move_inner_run(mv));
-    for (int i = 0, k = 0; i < in->noperands; i++)
-        if (in->operand[i].accumulate) n->flag[k++] = sx_const(a, 0);
-    if (bytes % (int64_t)type_size(mv->type) ||
-        !sizes(a, mv, n, bytes / (int64_t)type_size(mv->type)) || stay_bytes(c, mv, n) != bytes)
-        return NULL;
-    return n;
-}
-
 struct issue_node *stay_issue(const struct stay *c, int from_memory, int to_memory, enum type type,
                               int64_t bytes) {
     for (int i = 0; i < c->moves->n; i++) {
@@ -111,8 +87,11 @@ struct issue_node *stay_issue(const struct stay *c, int from_memory, int to_memo
             (mv->type != type && !(in->move_types >> type & 1)) || in->nrequires || in->nneeds ||
             in->completes >= 0)
             continue;
-        struct issue_node *n = issue_of_move(c, mv, bytes);
-        if (n) return n;
+        struct issue_node *n = issue_of_move(c->w, mv);
+        int64_t size = (int64_t)type_size(mv->type);
+        if (bytes % size == 0 && sizes(&c->w->s->arena, mv, n, bytes / size) &&
+            stay_bytes(c, mv, n) == bytes)
+            return n;
     }
     return NULL;
 }

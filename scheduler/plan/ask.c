@@ -15,13 +15,42 @@
 #include "scheduler/plan/work.h"
 #include <math.h>
 
-/* Elements of the row-major home from one index of the axis to the next. */
-static int64_t axis_stride(const struct work *w, const struct access *acc, int axis) {
+/* Elements at home from one index of the axis to the next, of so many indices; 0: it stays. */
+struct walk {
+    int64_t count, stride;
+};
+
+static struct walk walk_plain(const struct work *w, const struct access *acc, int axis,
+                              int64_t size) {
     const struct buffer *b = &w->p->buffer[acc->buffer];
-    int64_t stride = 1, sum = 0;
+    struct walk all = {size, 0};
+    int64_t stride = 1;
     for (int d = b->ndims - 1; d >= 0; stride *= b->extent[d--])
-        sum += access_coef(w->p, acc, d, axis) * stride;
-    return sum;
+        all.stride += access_coef(w->p, acc, d, axis) * stride;
+    return all;
+}
+
+/* Of an axis with so many indices: one walk, or where the home has blocks one in each coordinate.
+ */
+static int axis_walks(const struct work *w, const struct access *acc, int axis, int64_t size,
+                      struct walk walk[MAX_COORDS]) {
+    const struct home *h = work_home(w, acc->buffer);
+    int n = 0;
+    if (!h->packed) walk[n++] = walk_plain(w, acc, axis, size);
+    for (int i = 0; h->packed && i < h->n; i++) {
+        struct coord c = h->at[i];
+        int64_t by = c.dim >= 0 ? access_coef(w->p, acc, c.dim, axis) : 0,
+                count = (size + c.div - 1) / c.div;
+        if (by)
+            walk[n++] = (struct walk){c.mod && count > c.mod ? c.mod : count, by * h->stride[i]};
+    }
+    return n;
+}
+
+/* Elements from one step along the axis to the next; 0: they differ. */
+static int64_t axis_stride(const struct work *w, const struct access *acc, int axis) {
+    struct walk walk[MAX_COORDS];
+    return axis_walks(w, acc, axis, 1, walk) == 1 ? walk[0].stride : 0;
 }
 
 /* The cache whose lines the move asks for; NULL: it reads from none. */
@@ -69,12 +98,12 @@ static bool stays_inside(const struct work *w, const struct task *t, const struc
     return inside;
 }
 
-/* As it lies at home, all of it inside of its buffer. */
-static bool lies_plain(const struct work *w, const struct task *t, const struct opnd *o) {
+/* At home, all of it inside of its buffer. */
+static bool lies_at_home(const struct work *w, const struct task *t, const struct opnd *o) {
     const struct access *acc = o->read >= 0 && !o->writes ? opnd_access(w, t, o) : NULL;
     const struct home *h = acc ? work_home(w, acc->buffer) : NULL;
-    return h && h->memory == w->m->home && !h->is_tile && !h->packed && !h->fold && !h->lies_in &&
-           !h->ahead && !o->from && !o->attached && (!acc->has_fill || stays_inside(w, t, acc));
+    return h && h->memory == w->m->home && !h->is_tile && !h->fold && !h->lies_in && !h->ahead &&
+           !o->from && !o->attached && (!acc->has_fill || stays_inside(w, t, acc));
 }
 
 bool ask_make(const struct work *w, const struct moves *moves, const struct nest *n,
@@ -83,7 +112,8 @@ bool ask_make(const struct work *w, const struct moves *moves, const struct nest
     const struct opnd *o = &t->op[operand];
     int d = p->nloops;
     while (d > 0 && loop_unrolled(w, n, p, d - 1)) d--;
-    if (d == 0 || !lies_plain(w, t, o) || !(t->reductions >> p->loop[d - 1].axis & 1)) return false;
+    if (d == 0 || !lies_at_home(w, t, o) || !(t->reductions >> p->loop[d - 1].axis & 1))
+        return false;
     *out = (struct ask){.depth = d, .into = filled_each(w, p, t, d)};
     if (out->into < 0 || (o->where != IN_HOME && p->hold[operand].depth != d)) return false;
     const struct access *acc = opnd_access(w, t, o);
@@ -119,21 +149,25 @@ bool ask_lines(const struct work *w, const struct task *t, const struct opnd *o,
             line = cache_of(w, a->by)->line / (int64_t)type_size(w->p->buffer[acc->buffer].type);
     out->n = 0;
     for (uint64_t left = w->p->stmt[t->stmt].axes; left; left &= left - 1) {
-        int x = __builtin_ctzll(left);
-        int64_t stride = axis_stride(w, acc, x);
-        if (stride == 0 || size[x] <= 1) continue;
-        if (stride < 0) return false;
-        if (stride <= line) {
-            run += stride * (size[x] - 1);
-        } else {
-            out->count[out->n] = size[x];
-            out->stride[out->n++] = stride;
+        struct walk walk[MAX_COORDS];
+        int x = __builtin_ctzll(left), n = axis_walks(w, acc, x, size[x], walk);
+        for (int k = 0; k < n; k++) {
+            if (walk[k].stride == 0 || walk[k].count <= 1) continue;
+            if (walk[k].stride < 0 || out->n == MAX_AXES) return false;
+            if (walk[k].stride <= line) {
+                run += walk[k].stride * (walk[k].count - 1);
+            } else {
+                out->count[out->n] = walk[k].count;
+                out->stride[out->n++] = walk[k].stride;
+            }
         }
     }
-    /* A row begins anywhere in its first line. */
-    int64_t lines = run ? (run + line - 1) / line + 1 : 1;
+    /* Blocks of whole lines begin with a line; another row begins anywhere in its first one. */
+    bool whole = work_home(w, acc->buffer)->packed && (run + 1) % line == 0;
+    for (int k = 0; k < out->n; k++) whole &= out->stride[k] % line == 0;
+    int64_t lines = whole ? (run + 1) / line : run ? (run + line - 1) / line + 1 : 1;
     out->count[out->n] = lines;
-    out->stride[out->n++] = lines > 1 ? run / (lines - 1) : 0;
+    out->stride[out->n++] = whole ? line : lines > 1 ? run / (lines - 1) : 0;
     return true;
 }
 
@@ -158,8 +192,9 @@ static double ask_cycles(const struct work *w, const struct plan *p, const struc
     return n * (interval + overhead) / fmax(1, (double)w->m->queue[in->queue].width);
 }
 
-/* Asked is where that takes less than the lines are late and its queue is not the busiest then.
- * What it saves is what would not have been hidden, less what it takes. */
+/* Asked is where that takes less than the lines are late, or where its queue is the busiest then,
+ * less than what of that nothing hides. What it saves is what would not have been hidden, less what
+ * it takes. */
 uint64_t asks_charge(const struct work *w, const struct moves *moves, const struct nest *n,
                      const struct plan *p, struct refills *r, int nr, double *queue) {
     const struct task *t = &w->task[n->core];
@@ -173,7 +208,8 @@ uint64_t asks_charge(const struct work *w, const struct moves *moves, const stru
             continue;
         int q = a.by->needle->in->queue;
         double cycles = ask_cycles(w, p, t, i, &a);
-        if (cycles >= r->late[read] || queue[q] + cycles > core) continue;
+        double saves = queue[q] + cycles > core ? r->apart[read] : r->late[read];
+        if (cycles >= saves) continue;
         queue[q] += cycles;
         asks |= UINT64_C(1) << i;
         for (int k = 0; k < nr; k++) {

@@ -313,7 +313,8 @@ static double jumping(const struct work *w, const struct memory *mem, const stru
     return distance >= f->rows.run + (double)mem->line ? f->runs : 0;
 }
 
-int cache_depth(const struct work *w, const struct memory *mem, const struct plan *p, const struct task *t) {
+int cache_depth(const struct work *w, const struct memory *mem, const struct plan *p,
+                const struct task *t) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     double line = mem->line > 0 ? (double)mem->line : 64;
     struct footprint own;
@@ -327,9 +328,36 @@ int cache_depth(const struct work *w, const struct memory *mem, const struct pla
     return d;
 }
 
-/* What one memory is given during the nest; read_runs: of each read. */
+struct brought { /* for one read: its runs; cycles that the instructions wait for its lines */
+    double runs, pace, late;
+};
+
+/* Lines that one pass brings and later ones find again come while that pass computes. One line
+ * takes its bytes' time (pace), or longer (late) where too few are under way: of each row that a
+ * step of the sums reads as many as are fetched ahead, of all together as many as the queue's
+ * window reaches. */
+static struct brought read_brought(const struct work *w, const struct memory *mem,
+                                   const struct plan *p, const struct task *t,
+                                   const struct access *acc, int d, double lines, double runs) {
+    double window = (double)w->m->queue[t->needle->in->queue].window,
+           all = plan_trips(w, p, p->nloops);
+    int last = p->nloops, pass = passed_again(w, p, t, acc, d);
+    struct brought sum = {.runs = runs};
+    struct footprint own;
+    if (mem->prefetch <= 0 || window < 0) return sum;
+    while (last > 0 && !(t->reductions >> p->loop[last - 1].axis & 1)) last--;
+    double between = all / plan_trips(w, p, pass) / footprint(w, mem, p, t, acc, pass, &own)->lines,
+           ahead = (double)mem->prefetch * footprint(w, mem, p, t, acc, last, &own)->rows.total,
+           computes = between * p->alone / all, pace = fmax(mem->refill, computes);
+    sum.pace = lines * (pace - computes);
+    sum.late = lines * fmax(0, mem->first / fmax(ahead, window / between) - pace);
+    return sum;
+}
+
+/* What one memory is given during the nest, and of each read. */
 static struct refilled lines_refilled(const struct work *w, int memory, const struct plan *p,
-                                      const struct task *t, const struct share *s, double *read_runs) {
+                                      const struct task *t, const struct share *s,
+                                      struct brought *read) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     const struct memory *mem = &w->m->memory[memory];
     struct refilled sum = {0, 0, 0};
@@ -349,7 +377,8 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         double elements = plan_traffic(w, p, t, acc, at), n = elements * f->ratio,
                runs = elements * fmax(f->runs, apart);
         double part = instance_part(w, memory, p, t, s, acc, at);
-        if (r >= 0 && r < MAX_OPERANDS) read_runs[r] = runs * part;
+        if (r >= 0 && r < MAX_OPERANDS)
+            read[r] = read_brought(w, mem, p, t, acc, d, n * part, runs * part);
         struct refilled missed = crowded_out(w, mem, p, t, acc, d, n);
         double ahead = r < 0 ? 0 : lost_ahead(w, mem, p, t, acc) * n;
         n += missed.lines + ahead;
@@ -397,16 +426,18 @@ static void refills_make(const struct work *w, const struct moves *moves, const 
     for (int m = 0; m < w->m->nmemories; m++) {
         const struct memory *mem = &w->m->memory[m];
         if (!used[m] || mem->size <= 0 || mem->refill <= 0) continue;
-        double runs[MAX_OPERANDS] = {0};
-        struct refilled n = lines_refilled(w, m, p, t, s, runs);
+        struct brought read[MAX_OPERANDS] = {{0}};
+        struct refilled n = lines_refilled(w, m, p, t, s, read);
         double cycles = n.lines * mem->refill,
                exposed =
                    (cycles + n.runs * mem->first) * (1 - mem->hidden) + n.awaited * mem->first;
         int queue = moves->loads[1 + m];
         out->exposed += exposed;
         for (int r = 0; r < MAX_OPERANDS; r++) {
-            out->late[r] += runs[r] * mem->first;
-            out->apart[r] += runs[r] * mem->first * (1 - mem->hidden);
+            out->late[r] += read[r].runs * mem->first + read[r].late;
+            out->apart[r] += read[r].runs * mem->first * (1 - mem->hidden) + read[r].late;
+            out->exposed += read[r].late;
+            out->waits += read[r].pace;
         }
         if (cycles > out->worst) {
             out->worst = cycles;
@@ -434,6 +465,7 @@ const struct refills *caches_charge(struct work *w, const struct moves *moves, s
 }
 
 double caches_cycles(const struct refills *r, double core) {
+    core += r->waits;
     if (r->worst <= core) return core + r->exposed;
     return r->worst + r->exposed -
            r->worst_exposed * (1 - core / r->worst); /* refills hide as much of the computing */

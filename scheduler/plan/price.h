@@ -64,8 +64,9 @@ struct copy copy_part_price(struct work *, const struct moves *, const struct pl
  * those that computing does not hide (of all, and of the longest), and in which a cache's own port
  * takes the lines. */
 struct refills {
-    double apart[MAX_OPERANDS], late[MAX_OPERANDS]; /* by read: of `exposed`, first lines of rows that nothing foresees; with what is hidden of them */
+    double apart[MAX_OPERANDS], late[MAX_OPERANDS]; /* by read: of `exposed`, lines that nothing foresees in time; with what is hidden of them */
     double worst, exposed, worst_exposed, port;
+    double waits; /* for lines that come while too little is computed */
     int queue; /* of the moves that read that cache; -1 */
 };
 

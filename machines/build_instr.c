@@ -341,6 +341,7 @@ static void build_instr(struct build *b, struct instr *x, const struct found *f)
     x->blocking = blocking && (*blocking == 't' || *blocking == '1');
     const char *subnormals = node_attr(n, "subnormals");
     x->zeroes_subnormals = subnormals && !strcmp(subnormals, "zero");
+    x->crossing = build_number(b, n, "crossing", -1);
     x->needs_features = build_features(b, n);
     x->from = build_refs(b, n, "from", KIND_MEMORY, &x->nfrom, false);
     x->to = build_refs(b, n, "to", KIND_MEMORY, &x->nto, false);

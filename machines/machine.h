@@ -193,6 +193,7 @@ struct instr {
     uint64_t needs_features;           /* bit f */
     int completes;                     /* sync; -1 */
     bool blocking;                     /* its queue goes on when the result is visible */
+    double crossing;                   /* a move's cycles more for each row that reaches into one more line of a cache; -1: as an access takes */
     bool zeroes_subnormals;            /* floats that it reads below the normal range may count as 0 */
     int units;                         /* unit roundoffs by which results may differ from exact ones; 0: as the operation table has it */
     enum opcode rounded;               /* units > 0: its only operation */

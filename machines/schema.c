@@ -45,7 +45,7 @@ static const struct element {
     {"pop", "", "queue", "emit"},
     {"format", "id bits", "format", "field"},
     {"instruction", "id", "queue needs completes blocking subnormals units scratch bus" COST, DETAIL},
-    {"move", "id from to", "queue needs completes blocking subnormals bus across types" COST, DETAIL},
+    {"move", "id from to", "queue needs completes blocking subnormals crossing bus across types" COST, DETAIL},
     {"configure", "id sets", "queue clobbers at" COST, "emit"},
     {"semantics", "", "", ""},
     {"operand", "buffer", "memory layout strides align swizzle accumulate also pass ahead", "layout"},

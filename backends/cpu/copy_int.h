@@ -5,9 +5,10 @@
 #include "backends/cpu/cpu_int.h"
 
 enum {
-    MAX_WALKS = 3 * MAX_DIMS,
+    MAX_WALKS = 4 * MAX_DIMS,
     MAX_PIECES = 64,
     MAX_CUTS = 16, /* pieces of an axis */
+    MAX_BLOCKS = 2, /* in which layouts cut an axis, one inside of the other */
     SQUARE = 8,
     ZIP_BYTES = 16, /* of a row that are zipped with other rows' at once */
     MOST_STEP = 4,  /* elements from one to the next in a row that vectors are loaded from */
@@ -19,10 +20,10 @@ struct walk {
     int64_t extent, from, to;
 };
 
-/* One way through part of an axis: one or two loops, where they begin, and which entries have the
- * source outside its buffer there. */
+/* One way through part of an axis: a loop, and one over blocks for each size of them; where they
+ * begin, and which entries have the source outside its buffer there. */
 struct piece {
-    struct walk walk[2];
+    struct walk walk[MAX_BLOCKS + 1];
     int n;
     int64_t from, to;
     uint64_t outside;

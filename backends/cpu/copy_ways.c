@@ -51,18 +51,32 @@ struct cut { /* of a dimension of one side, by the axis */
     int side, dim, axis;
 };
 
-static bool divisor_of(const struct cut *x, const struct lexpr *e, int64_t *found) {
+struct blocks { /* smallest first, each a part of the next */
+    int64_t size[MAX_BLOCKS];
+    int n;
+};
+
+static bool blocks_add(struct blocks *b, int64_t size) {
+    int at = 0;
+    while (at < b->n && b->size[at] < size) at++;
+    if (at < b->n && b->size[at] == size) return true;
+    if (b->n == MAX_BLOCKS || (at > 0 && size % b->size[at - 1]) ||
+        (at < b->n && b->size[at] % size))
+        return false;
+    memmove(&b->size[at + 1], &b->size[at], sizeof b->size[0] * (size_t)(b->n++ - at));
+    b->size[at] = size;
+    return true;
+}
+
+static bool divisors_of(const struct cut *x, const struct lexpr *e, struct blocks *found) {
     if (e->op == 'n' || e->op == 'i') return true;
     if ((e->op == '/' || e->op == '%') && e->b->op == 'n') {
         const struct lexpr *of = e->a;
-        if (of->op == 'i' && of->index == x->dim) {
-            if (is_uncut(x->c, x->side, x->dim, x->axis, e->b->number)) return true;
-            if (*found && *found != e->b->number) return false;
-            *found = e->b->number;
-            return true;
-        }
+        if (of->op == 'i' && of->index == x->dim)
+            return is_uncut(x->c, x->side, x->dim, x->axis, e->b->number) ||
+                   blocks_add(found, e->b->number);
     }
-    return divisor_of(x, e->a, found) && divisor_of(x, e->b, found);
+    return divisors_of(x, e->a, found) && divisors_of(x, e->b, found);
 }
 
 /* Several axes that meet in a dimension cut into blocks lie in equal steps only where all but one
@@ -83,17 +97,18 @@ static bool meet_in_blocks(const struct copier *c, int side, int d, int64_t bloc
     return n < 2 || within < block;
 }
 
-/* The block in which the layouts cut an axis; 0: none; false: in several. */
-static bool block_of(const struct copier *c, int axis, int64_t *block) {
-    *block = 0;
+/* The blocks in which the layouts cut an axis; false: they do not lie in one another. */
+static bool blocks_of(const struct copier *c, int axis, struct blocks *blocks) {
+    *blocks = (struct blocks){.n = 0};
     for (int side = 0; side < 2; side++) {
         const struct layout *l = c->place[side]->layout;
         for (int d = 0; l && d < c->program->buffer[c->place[side]->buffer].ndims; d++) {
             if (!access_coef(c->program, c->access[side], d, axis)) continue;
             struct cut cut = {c, side, d, axis};
             for (int k = 0; k < l->nplaces; k++)
-                if (!divisor_of(&cut, l->place[k].expr, block)) return false;
-            if (*block && !meet_in_blocks(c, side, d, *block)) return false;
+                if (!divisors_of(&cut, l->place[k].expr, blocks)) return false;
+            for (int k = 0; k < blocks->n; k++)
+                if (!meet_in_blocks(c, side, d, blocks->size[k])) return false;
         }
     }
     return true;
@@ -159,43 +174,49 @@ static bool always_outside(const struct copier *c, const struct entry *e) {
 
 /* ---- pieces ---- */
 
-/* From value lo on, n values in each of so many blocks. */
-static struct piece piece_make(const struct copier *c, int axis, int64_t lo, int64_t n,
-                               int64_t blocks, uint64_t outside) {
-    struct walk inner = {n, step_of(c, 0, axis, 1), step_of(c, 1, axis, 1)};
-    struct piece p = {.walk = {inner},
-                      .n = 1,
-                      .from = step_of(c, 0, axis, lo),
-                      .to = step_of(c, 1, axis, lo),
-                      .outside = outside};
-    if (blocks == 1) return p;
-    p.walk[0] = (struct walk){blocks, step_of(c, 0, axis, n), step_of(c, 1, axis, n)};
-    p.walk[1] = inner;
-    p.n = 2;
+/* From value lo on, n values in whole blocks of the `level` smallest sizes. */
+static struct piece piece_make(const struct copier *c, int axis, const struct blocks *b, int level,
+                               int64_t lo, int64_t n, uint64_t outside) {
+    struct piece p = {
+        .from = step_of(c, 0, axis, lo), .to = step_of(c, 1, axis, lo), .outside = outside};
+    for (int k = level; k >= 0; k--) {
+        int64_t by = k ? b->size[k - 1] : 1;
+        if (n / by > 1 || k == 0)
+            p.walk[p.n++] = (struct walk){n / by, step_of(c, 0, axis, by), step_of(c, 1, axis, by)};
+        n = by;
+    }
     return p;
 }
 
-/* The values lo to hi - 1: the rest of a block, whole blocks, the first values of the last one. */
-static int range_pieces(const struct copier *c, int axis, int64_t block, int64_t lo, int64_t hi,
-                        uint64_t outside, struct piece *out) {
-    int n = 0;
-    while (lo < hi) {
-        int64_t rest = block ? block - lo % block : hi - lo, blocks = 1;
-        if (rest > hi - lo) rest = hi - lo;
-        if (rest == block) blocks = (hi - lo) / block;
-        out[n++] = piece_make(c, axis, lo, rest, blocks, outside);
-        lo += rest * blocks;
+/* The values lo to hi - 1: the rest of a block, whole blocks, the first values of the last one; of
+ * both ends, which lie within one block, the same by smaller blocks. */
+static int range_pieces(const struct copier *c, int axis, const struct blocks *b, int level,
+                        int64_t lo, int64_t hi, uint64_t outside, struct piece *out) {
+    if (level == 0) {
+        if (lo < hi) *out = piece_make(c, axis, b, 0, lo, hi - lo, outside);
+        return lo < hi;
     }
-    return n;
+    int64_t size = b->size[level - 1], first = (lo + size - 1) / size * size,
+            last = hi / size * size;
+    if (first >= last) {
+        int64_t cut = first > hi ? hi : first;
+        int n = range_pieces(c, axis, b, level - 1, lo, cut, outside, out);
+        return n + range_pieces(c, axis, b, level - 1, cut, hi, outside, out + n);
+    }
+    int n = range_pieces(c, axis, b, level - 1, lo, first, outside, out);
+    out[n++] = piece_make(c, axis, b, level, first, last - first, outside);
+    return n + range_pieces(c, axis, b, level - 1, last, hi, outside, out + n);
 }
 
 /* Between neighbouring cuts each entry is inside, or outside. */
 static int axis_pieces(const struct copier *c, int axis, struct piece *out) {
-    int64_t range[MAX_LISTED][2], block, extent = c->extent[axis];
+    int64_t range[MAX_LISTED][2], extent = c->extent[axis];
+    struct blocks blocks;
     int n = 0;
-    if (!block_of(c, axis, &block)) return 0;
-    if (c->grid[axis] && block && c->grid[axis] % block) return 0;
-    if (block >= extent) block = 0;
+    if (!blocks_of(c, axis, &blocks)) return 0;
+    for (int k = 0; k < blocks.n; k++)
+        if (c->grid[axis] % blocks.size[k]) return 0;
+    while (blocks.n && blocks.size[blocks.n - 1] >= extent) blocks.n--;
     for (int e = 0; e < c->nentries; e++)
         if (!inside_range(c, &c->entry[e], axis, &range[e][0], &range[e][1])) return 0;
     for (int64_t at = 0, next; at < extent; at = next) {
@@ -206,8 +227,8 @@ static int axis_pieces(const struct copier *c, int axis, struct piece *out) {
                 if (range[e][k] > at && range[e][k] < next) next = range[e][k];
             if (at < range[e][0] || at >= range[e][1]) outside |= UINT64_C(1) << e;
         }
-        if (n + 3 > MAX_CUTS) return 0;
-        n += range_pieces(c, axis, block, at, next, outside, out + n);
+        if (n + 2 * MAX_BLOCKS + 1 > MAX_CUTS) return 0;
+        n += range_pieces(c, axis, &blocks, blocks.n, at, next, outside, out + n);
     }
     return n;
 }

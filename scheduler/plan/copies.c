@@ -10,6 +10,7 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/work.h"
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -97,24 +98,41 @@ struct copies *copies_new(struct work *w) {
     return w->room->copies;
 }
 
-/* Elements at home from a tile's first to its last. */
-static int64_t tile_reach(const struct geom *g) {
-    int64_t reach = g->span;
-    for (int i = 0; i < g->ninner; i++)
-        if (g->at[i].dim >= 0) reach = (reach - 1) * g->step[g->at[i].dim] + 1;
-    return reach;
+struct reached { /* at home, by one issue: rows, elements from the first to the last of a row */
+    double rows, reach;
+    bool even; /* rows begin in equal places of a line */
+};
+
+static struct reached reached_by(const struct fit *f, int64_t line) {
+    struct reached r = {1, 1, true};
+    int64_t size = (int64_t)type_size(f->move->type);
+    for (int k = 0; k < f->move->naxes; k++) {
+        const struct box_dim *d = f->dim_of[k] >= 0 ? &f->box.dim[f->dim_of[k]] : NULL;
+        if (!d || d->extent.max <= 1 || val_is(d->from, 0)) continue;
+        bool along = !d->from.x && d->from.c * size < line;
+        if (along)
+            r.reach += (double)((d->extent.max - 1) * d->from.c);
+        else
+            r.rows *= (double)d->extent.max;
+        r.even &= along || (!d->from.x && d->from.c * size % line == 0);
+    }
+    return r;
 }
 
-/* A tile that begins anywhere often lies in two lines of the cache that it is read from, and each
- * is an access: how many times those of one that begins a line. */
-static double lines_touched(const struct work *w, const struct opnd *o, const struct move *mv) {
-    const struct instr *in = mv->needle->in;
-    const struct operand *from = &in->operand[mv->from_operand];
+/* A row that begins anywhere often lies in one line more of the cache that it is read from than one
+ * that begins with a line, and each is an access: cycles of all of them. */
+static double lines_crossed(const struct work *w, const struct opnd *o, const struct fit *f) {
+    const struct instr *in = f->move->needle->in;
+    const struct operand *from = &in->operand[f->move->from_operand];
     int64_t line = in->nfrom ? w->m->memory[in->from[0]].line : 0,
-            bytes = tile_reach(&o->geom) * (int64_t)type_size(mv->type),
-            align = operand_align(w->m, from, in->nfrom ? in->from[0] : -1, mv->needle->bound);
-    if (!o->geom.loose || line <= 0 || align >= line) return 1;
-    return (1 + (double)(bytes - align) / (double)line) / (double)((bytes + line - 1) / line);
+            align = operand_align(w->m, from, in->nfrom ? in->from[0] : -1, f->move->needle->bound);
+    if (line <= 0 || align >= line) return 0;
+    struct reached r = reached_by(f, line);
+    if (!o->geom.loose && r.even) return 0;
+    double bytes = r.reach * (double)type_size(f->move->type), least = ceil(bytes / (double)line),
+           more = r.rows * (1 + (bytes - (double)align) / (double)line - least);
+    if (in->crossing >= 0) return f->issues * more * in->crossing;
+    return f->cycles * more / (r.rows * least);
 }
 
 /* The last tiles end where their axes do. Such a copy must have a move, too. */
@@ -144,7 +162,7 @@ static void price_as(struct work *w, const struct moves *moves, const struct pla
         return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
-    out->cycles = f.cycles * (fill && !far ? lines_touched(w, o, f.move) : 1);
+    out->cycles = f.cycles + (fill && !far ? lines_crossed(w, o, &f) : 0);
     instr_times(w->m, out->in, f.move->needle->bound, NULL, &out->latency, NULL, NULL);
     if (out->in->bus >= 0) out->latency += w->m->bus[out->in->bus].latency;
 }

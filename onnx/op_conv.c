@@ -119,6 +119,7 @@ struct conv {
     struct window w;
     struct tensor *x, *f, *bias;
     int64_t groups, shape[2 + SPATIAL]; /* of the result */
+    int64_t tap[SPATIAL];               /* the weights' element that the window's first one is */
     int ndims;
     const char *plain[2 + SPATIAL]; /* index of the result */
     const char *dst[3 + SPATIAL];   /* of the sums, which have groups and channels within apart */
@@ -131,6 +132,7 @@ static bool conv_read(struct import *im, struct conv *c, int x, int f, int bias)
     c->bias = bias >= 0 ? node_input(im, bias) : NULL;
     c->groups = 1;
     c->ndims = c->x->ndims;
+    memset(c->tap, 0, sizeof c->tap);
     if (!attribute_int(im, "group", &c->groups)) return false;
     if (c->f->ndims != c->ndims)
         return node_fail(im, "input and weights have %d and %d dimensions", c->ndims, c->f->ndims);
@@ -174,7 +176,7 @@ static void conv_axes(struct import *im, struct conv *c) {
     c->filter[1] = channel;
     for (int d = 0; d < c->w.n; d++) {
         c->dst[n++] = c->plain[2 + d] = c->w.out_axis[d];
-        c->filter[2 + d] = c->w.kernel_axis[d];
+        c->filter[2 + d] = affine_text(im, 1, (int64_t[]){1}, &c->w.kernel_axis[d], c->tap[d]);
     }
 }
 
@@ -201,9 +203,30 @@ static void start_with_bias(struct import *im, const struct conv *c, struct tens
     emit_statement(im, "%s = %s", tensor_element(im, y, c->dst), bias_text(im, c));
 }
 
+/* The window without ends of it that lie outside the input wherever it stands: those of wide dilations on small maps. */
+static void conv_reach(struct conv *c) {
+    struct window *w = &c->w;
+    for (int d = 0; d < w->n; d++) {
+        int64_t first = w->kernel[d], last = -1, span = (w->out[d] - 1) * w->stride[d];
+        for (int64_t k = 0; k < w->kernel[d]; k++) {
+            int64_t at = k * w->dilation[d] - w->before[d]; /* by the first output; by the last one a span behind */
+            int64_t inside = at >= 0 ? at : at + (-at + w->stride[d] - 1) / w->stride[d] * w->stride[d];
+            if (inside > at + span || inside >= w->in[d]) continue;
+            first = k < first ? k : first;
+            last = k;
+        }
+        if (last < 0) continue;
+        c->tap[d] = first;
+        w->kernel[d] = last - first + 1;
+        w->before[d] -= first * w->dilation[d];
+        w->leaves[d] = w->before[d] > 0 || span + (last - first) * w->dilation[d] - w->before[d] >= w->in[d];
+    }
+}
+
 bool op_conv(struct import *im) {
     struct conv c;
     if (!conv_read(im, &c, 0, 1, 2)) return false;
+    conv_reach(&c);
     enum type type = c.x->type;
     if (!type_is_float(type) || c.f->type != type || (c.bias && c.bias->type != type))
         return node_fail(im, "input, weights and bias are not of one float type");

@@ -561,3 +561,7 @@ mean, var = wide.mean((0, 2, 3)), wide.var((0, 2, 3))
 y = (wide - mean.reshape(3, 1, 1)) / np.sqrt(var.reshape(3, 1, 1) + 1e-3) * g.reshape(3, 1, 1) + b.reshape(3, 1, 1)
 case('batch_normalization_training', [h.make_node('BatchNormalization', ['x', 'g', 'b', 'm', 'v'], ['y', 'p', 'q'], training_mode=1, epsilon=1e-3, momentum=0.8)], {'x': x, 'm': m, 'v': v}, {'g': g, 'b': b},
      {'y': T.FLOAT, 'p': T.FLOAT, 'q': T.FLOAT}, 15, results=[a.astype(np.float32) for a in (y, m * 0.8 + mean * 0.2, v * 0.8 + var * 0.2)])
+# Windows whose ends lie outside the input wherever they stand: wide dilations on small maps, one row of taps, steps that pass over the input
+for name, shape, w, options in (('all', (1, 2, 5, 4), (3, 2, 3, 3), dict(dilations=[6, 5], pads=[6, 5, 6, 5])), ('side', (1, 2, 5, 4), (3, 2, 3, 3), dict(dilations=[3, 3], pads=[7, 0, 0, 7])),
+                                ('steps', (1, 4, 3, 9), (4, 2, 5, 5), dict(dilations=[2, 4], pads=[4, 8, 4, 8], strides=[3, 2], group=2))):
+    case('conv_wide_' + name, [h.make_node('Conv', ['x', 'w', 'b'], ['y'], **options)], {'x': own.standard_normal(shape).astype(np.float32)}, {'w': own.standard_normal(w).astype(np.float32), 'b': own.standard_normal(w[0]).astype(np.float32)}, {'y': T.FLOAT})

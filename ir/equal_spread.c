@@ -47,17 +47,19 @@ static isl_set *points_found(struct equal *x, const struct atom *a, int own, isl
 void atom_spread(struct equal *x, struct atom *a) {
     const struct form *f = a->arg[0];
     const struct term *t = NULL;
+    isl_set *at = NULL; /* where one of them is found */
     for (int k = 0; k < f->nterms; k++) {
         if (f->term[k].n == a->npoints) continue;
         if (t && t->n != f->term[k].n) return;
         t = &f->term[k];
+        at = equal_keep(x, at ? isl_set_union(isl_set_copy(at), isl_set_copy(t->dom))
+                              : isl_set_copy(t->dom));
     }
     if (x->failed || f->sum || !t || t->n > MAX_SPACE) return;
     int own = t->n - a->npoints;
-    isl_set *points = points_found(x, a, own, isl_set_copy(t->dom));
+    isl_set *points = points_found(x, a, own, isl_set_copy(at));
     if (!points && !x->failed) {
-        isl_set *rest =
-            isl_set_project_out(isl_set_copy(t->dom), isl_dim_set, 0, (unsigned)a->nrows);
+        isl_set *rest = isl_set_project_out(isl_set_copy(at), isl_dim_set, 0, (unsigned)a->nrows);
         points =
             points_found(x, a, own, isl_set_insert_dims(rest, isl_dim_set, 0, (unsigned)a->nrows));
     }

@@ -19,6 +19,8 @@
 #define WINDOWS FLOATS "temp T: f32[14,12]  axes w: 14, u: 3, v: 4, f: 12\n"
 #define WINDOW "C[w,0] max= A[w+u,v]"
 #define BORDERED "C[w,0] max= A[w+u,2*w+v-2 else -4]"
+#define CORNERS FLOATS "temp T: f32[3,3,9]  axes p: 3, q: 3, r: 3, s: 3, f: 9\n"
+#define CORNERED "C[p,q] = -inf; C[p,q] max= A[2*p+r-1,2*q+s-1 else -inf]"
 #define AXES "axes i: 16, j: 16, k: 16, n: 9\n"
 
 #define STAGES                                                                                     \
@@ -304,6 +306,12 @@ static const struct equal_case cases[] = {
      LAWS_EXACT, false},
     {WINDOWS, BORDERED, "T[w,3*v+u] = A[w+u,2*w+v-2 else -4]; C[w,0] max= T[w,f]", LAWS_EXACT,
      true},
+    {CORNERS, CORNERED,
+     "T[p,q,3*r+s] = A[2*p+r-1,2*q+s-1 else -inf]; C[p,q] = -inf; C[p,q] max= T[p,q,f]", LAWS_EXACT,
+     true},
+    {CORNERS, CORNERED,
+     "T[p,q,3*r+s] = A[2*p+r-1,2*q+s else -inf]; C[p,q] = -inf; C[p,q] max= T[p,q,f]", LAWS_EXACT,
+     false},
     {WINDOWS, "C[w,0] *= A[w+u,2*w+v-2 else 3]",
      "T[w,4*u+v] = A[w+u,2*w+v-2 else 3]; C[w,0] *= T[w,f]", LAWS_EXACT, true},
     {WINDOWS, "C[w,0] *= A[w+u,2*w+v-2 else 3]",

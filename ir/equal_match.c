@@ -364,19 +364,17 @@ static bool pairs_all(struct equal *x, isl_set *r, const struct pairs *k) {
     return total;
 }
 
-/* Where contributions read the same; NULL: they do not all have their like. Where that leaves a
- * choice, own dimensions in their order are the same: a guess. */
-static isl_set *pairs_of(struct equal *x, isl_set *r, const struct pairs *k) {
-    if (!equal_keep(x, r)) return NULL;
-    if (pairs_all(x, r, k)) return r;
+/* Those of them that have the same own dimensions, in their order. NULL: others are as many. */
+static isl_set *pairs_alike(struct equal *x, isl_set *r, const struct pairs *k) {
     if (k->u != k->v || x->failed) return NULL;
     r = isl_set_copy(r);
     for (int d = 0; d < k->u; d++) r = equate(x, r, k->n + d, k->n + k->u + d, k->n + k->u + k->v);
-    return equal_keep(x, r) && pairs_all(x, r, k) ? r : NULL;
+    return equal_keep(x, r);
 }
 
 /* Two reductions at one point: what they begin with, and their contributions, one for one; of a
- * maximum or minimum each has its like. */
+ * maximum or minimum each has its like: where they read the same, and where that leaves a choice,
+ * as when they are sums themselves, where own dimensions in their order are the same: a guess. */
 static bool folds_equal(struct equal *x, const struct atom *a, int64_t **ra, const struct atom *b,
                         int64_t **rb, const struct spot *s) {
     if (!form_equal(x, form_at(x, a->arg[1], ra, s), form_at(x, b->arg[1], rb, s), s)) return false;
@@ -408,10 +406,17 @@ static bool folds_equal(struct equal *x, const struct atom *a, int64_t **ra, con
         }
     }
     struct pairs k = {n, u, v, p, q, a->code != OP_MAX && a->code != OP_MIN};
-    if (!(r = pairs_of(x, r, &k))) return false;
-    struct spot both = spot_of(x, r, n + u + v);
-    return form_equal(x, form_at(x, a->arg[0], rows_a, &both), form_at(x, b->arg[0], rows_b, &both),
-                      &both);
+    equal_keep(x, r);
+    for (int guess = 0; guess < 2; guess++) {
+        if (guess) r = pairs_alike(x, r, &k);
+        if (x->failed || !r) return false;
+        if (!pairs_all(x, r, &k)) continue;
+        struct spot both = spot_of(x, r, n + u + v);
+        if (form_equal(x, form_at(x, a->arg[0], rows_a, &both),
+                       form_at(x, b->arg[0], rows_b, &both), &both))
+            return true;
+    }
+    return false;
 }
 
 /* What a form is taken for beside its terms. */

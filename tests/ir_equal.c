@@ -19,6 +19,14 @@
 #define WINDOWS FLOATS "temp T: f32[14,12]  axes w: 14, u: 3, v: 4, f: 12\n"
 #define WINDOW "C[w,0] max= A[w+u,v]"
 #define BORDERED "C[w,0] max= A[w+u,2*w+v-2 else -4]"
+#define FUSED                                                                                      \
+    "in A: f32[48,17]  in B: f32[17,16]  out C: f32[48,16]  inout D: f32[48]  "                    \
+    "temp P: f32[17,768]  temp Q: f32[17,768]  temp R: f32[768]  "                                 \
+    "axes i: 48, j: 16, k: 17, f: 768\n"
+#define PRODUCT "C[i,j] = 0; C[i,j] += A[i,k] * B[k,j]; "
+#define FUSED_PRODUCT                                                                              \
+    "P[k,16*i+j] = A[i,k]; Q[k,16*i+j] = B[k,j]; C[i,j] = 0; R[16*i+j] = C[i,j]; "                 \
+    "R[f] += P[k,f] * Q[k,f]; C[i,j] = R[16*i+j]; "
 #define CORNERS FLOATS "temp T: f32[3,3,9]  axes p: 3, q: 3, r: 3, s: 3, f: 9\n"
 #define CORNERED "C[p,q] = -inf; C[p,q] max= A[2*p+r-1,2*q+s-1 else -inf]"
 #define AXES "axes i: 16, j: 16, k: 16, n: 9\n"
@@ -306,6 +314,9 @@ static const struct equal_case cases[] = {
      LAWS_EXACT, false},
     {WINDOWS, BORDERED, "T[w,3*v+u] = A[w+u,2*w+v-2 else -4]; C[w,0] max= T[w,f]", LAWS_EXACT,
      true},
+    {FUSED, PRODUCT "D[i] max= C[i,j]", FUSED_PRODUCT "D[i] max= C[i,j]", LAWS_REORDER, true},
+    {FUSED, PRODUCT "D[i] max= C[i,j]", FUSED_PRODUCT "D[i] max= C[i,j] where j < 15", LAWS_REORDER,
+     false},
     {CORNERS, CORNERED,
      "T[p,q,3*r+s] = A[2*p+r-1,2*q+s-1 else -inf]; C[p,q] = -inf; C[p,q] max= T[p,q,f]", LAWS_EXACT,
      true},

@@ -335,14 +335,22 @@ struct form *form_folded(struct equal *x, enum opcode code, enum type type, stru
     return f;
 }
 
-/* dst op= value: what was there, with all contributions. */
+/* May an element be written more than once by the instances? */
+static bool meets(const struct spot *in, const struct spot *c) {
+    isl_map *of = set_as_map(in->dom, c->n);
+    bool once = isl_map_is_single_valued(of) == isl_bool_true;
+    isl_map_free(of);
+    return !once;
+}
+
+/* dst op= value: what was there, with all contributions. A value that reads the element itself is known where it is the only one. */
 static struct form *form_accumulated(struct equal *x, struct side *s, int event,
                                      int64_t *const *row, const struct spot *c, struct spot *in) {
     const struct stmt *st = &s->p->stmt[s->event[event].stmt];
     enum type t = s->p->buffer[st->dst.buffer].type;
     bool rounds = t == TYPE_F16 || t == TYPE_BF16;
     for (int r = 0; r < st->nreads; r++)
-        if (st->read[r].buffer == st->dst.buffer)
+        if (st->read[r].buffer == st->dst.buffer && meets(in, c))
             return equal_stop(x, "a sum reads what it writes"), form_new(x, t, c->n);
     struct form *all = form_root(x, s, event, in);
     if (st->combine == COMBINE_ADD && !rounds) {

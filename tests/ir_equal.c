@@ -6,6 +6,7 @@
 #include "equal_help.h"
 
 #define IN "in A: i32[16,16]  in B: i32[16,16]  inout C: i32[70,70]  "
+#define WHOLE "in A: i32[16,16]  inout C: i32[16,16]  axes i: 16, j: 16, k: 16\n"
 #define FLOATS "in A: f32[16,16]  in B: f32[16,16]  inout C: f32[70,70]  "
 #define COPIED                                                                                     \
     "in A: f32[16,3]  in X: f32[3,40]  out C: f32[16,16]  out W: f32[16,3]  "                      \
@@ -125,6 +126,12 @@ static const struct equal_case cases[] = {
      PLACE("Y", "b[i,j] = Y[i,j] / s[i]") "Y[i,j] = b[i,j] + Y[i,j]", LAWS_EXACT, true},
     {PLACED, PLACE("a", "Y[i,j] = a[i,j] / s[i]") "Y[i,j] += a[i,j]",
      PLACE("Y", "Y[i,j] = Y[i,j] / s[i]") "Y[i,j] += Y[i,j]", LAWS_EXACT, false},
+    /* a sum of what it writes, once and more than once */
+    {WHOLE, "C[i,j] += C[i,j]", "C[i,j] = C[i,j] + C[i,j]", LAWS_EXACT, true},
+    {WHOLE, "C[i,j] += C[i,j]", "C[i,j] = C[i,j] + A[i,j]", LAWS_EXACT, false},
+    {WHOLE, "C[i,j] += C[i,j] where k < 1", "C[i,j] = C[i,j] + C[i,j]", LAWS_EXACT, true},
+    {WHOLE, "C[i,j] += C[i,j] where k < 2", "C[i,j] = C[i,j] + C[i,j] + C[i,j]", LAWS_EXACT, false},
+    {WHOLE, "C[i,j] *= C[i,j] - A[i,j]", "C[i,j] = C[i,j] * (C[i,j] - A[i,j])", LAWS_EXACT, true},
     /* a condition on indices that another statement writes down */
     {IN AXES "temp T: bool[16,16]\n", "C[i,j] = select(i - j >= 2, A[i,j], 0)",
      "T[i,j] = i - j >= 2; C[i,j] = select(T[i,j], A[i,j], 0)", LAWS_EXACT, true},

@@ -4,7 +4,8 @@
 
 /* What the node that is being configured wants cannot be. */
 bool words_fail(struct placer *p, const char *what) {
-    return placer_fail(p, p->at ? state_stmt(p->w, p->at, 1, p->state) : -1, what);
+    int stmt = p->at ? state_stmt(p->w, p->at, 1, p->state) : -1;
+    return placer_fail(p, stmt >= 0 ? stmt : p->stmt, what);
 }
 
 /* False: two values for one word. */

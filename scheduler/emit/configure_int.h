@@ -22,6 +22,7 @@ struct placer {
     bool failed;
     int nslots, nwords;    /* of a state with slots; of words of a memory: */
     const struct node *at; /* the node that is being configured */
+    int stmt;              /* of a product in the block, where that node has none; -1 */
     int only;              /* only words of this place count; -1: all */
     bool *known;           /* variables of unrolled loops around */
     int64_t *value;

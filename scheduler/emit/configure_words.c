@@ -116,6 +116,7 @@ bool configure_words(struct work *w, int state, int configure, struct nodes *run
                        .state = state,
                        .configure = configure,
                        .only = -1,
+                       .stmt = state_stmt(w, run->at, run->n, state),
                        .nfields = w->m->state[state].nfields,
                        .users = state_users(w, run->at, run->n, state),
                        .known = arena_array(w->arena, nvars, sizeof(bool)),
@@ -123,8 +124,7 @@ bool configure_words(struct work *w, int state, int configure, struct nodes *run
     int64_t words = m->size > 0 && m->word > 0 ? m->size / m->word : 1;
     struct words now = {{NULL}};
     if (words > MAX_WORDS)
-        return configure_error(w, state, state_stmt(w, run->at, run->n, state),
-                               "its memory has too many words");
+        return configure_error(w, state, p.stmt, "its memory has too many words");
     p.nwords = (int)words;
     places_settle(&p, run);
     bool ok = place_block(&p, &run->at, &run->n, &now);

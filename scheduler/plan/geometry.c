@@ -118,7 +118,8 @@ static bool place_digit(const struct work *w, const struct task *t, struct opnd 
         if (g->block[dim] != dg->weight) return false;
         g->block[dim] *= extent;
         if (a >= 0 && extent > 1 && !rows) t->needle->whole[dg->x] = true;
-        if (t->needle->lo[dg->x] < t->needle->hi[dg->x] && needs_exact(w, t->needle->in, o->number))
+        if (t->needle->lo[dg->x] < t->needle->hi[dg->x] &&
+            needs_exact(w->edges, t->needle->in, o->number))
             g->exact |= UINT64_C(1) << dim;
     }
     g->stride[g->n] = dg->stride;
@@ -309,7 +310,8 @@ static void fill_gaps(const struct work *w, const struct task *t, const struct o
     int64_t align = operand_align(w->m, o->decl, o->memory, t->needle->bound),
             size = (int64_t)type_size(o->decl->type);
     *f = o->form;
-    if (o->where != IN_LOCAL || f->fragment || needs_exact(w, t->needle->in, o->number)) return;
+    if (o->where != IN_LOCAL || f->fragment || needs_exact(w->edges, t->needle->in, o->number))
+        return;
     for (int i = 1; i < f->n; i++) {
         struct digit *in = &f->digit[i - 1], *out = &f->digit[i];
         int64_t dense = in->stride * in->extent;

@@ -28,6 +28,24 @@ int state_setter(const struct edges *all, int state, int queue) {
     return -1;
 }
 
+static bool clobbers(const struct configure *c, int memory) {
+    for (int k = 0; k < c->nclobbers; k++)
+        if (c->clobbers[k] == memory) return true;
+    return false;
+}
+
+bool state_is_fragile(const struct edges *all, const struct instr *in, const struct need *n) {
+    int of = all->m->state[n->state].of, setter = state_setter(all, n->state, in->queue);
+    return of >= 0 && setter >= 0 && clobbers(&all->m->configure[setter], of);
+}
+
+bool needs_exact(const struct edges *all, const struct instr *in, int operand) {
+    for (int k = 0; k < in->nneeds; k++)
+        if (need_operand(in, &in->need[k]) == operand && state_is_fragile(all, in, &in->need[k]))
+            return true;
+    return false;
+}
+
 const char *needs_why(const struct edges *all, const struct instr *in) {
     for (int k = 0; k < in->nneeds; k++) {
         const struct need *n = &in->need[k];

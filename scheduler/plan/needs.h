@@ -16,16 +16,18 @@ struct moves;
  * False: none. */
 bool needs_equal_tiles(const struct work *, const struct task *, const struct group *,
                        int64_t *fixed);
-/* Must the operand's copy have the sizes that the instruction is given? */
-bool needs_exact(const struct work *, const struct instr *, int operand);
 /* Does each word keep one value while a result of the nest is built? */
-bool needs_keep(const struct work *, const struct nest *, const struct plan *);
+bool needs_keep(struct work *, const struct nest *, const struct plan *);
 
 /* needs.c */
 enum { MAX_FIELDS = 16 }; /* of a state that is needed */
 int need_operand(const struct instr *, const struct need *); /* whose word has the state; -1 */
 /* A configure that sets this state alone, and that syncs order with the queue; -1. */
 int state_setter(const struct edges *, int state, int queue);
+/* Does a change of the state empty the memory that it belongs to? */
+bool state_is_fragile(const struct edges *, const struct instr *, const struct need *);
+/* Must the operand's copy have the sizes that the instruction is given? */
+bool needs_exact(const struct edges *, const struct instr *, int operand);
 const char *needs_why(const struct edges *, const struct instr *); /* its states cannot be set */
 int remain_first(const struct machine *, int again); /* the instruction that leaves an operand where
                                                         `again` takes it; -1 */

@@ -10,25 +10,6 @@
 #include "scheduler/plan/work.h"
 #include <string.h>
 
-static bool clobbers(const struct configure *c, int memory) {
-    for (int k = 0; k < c->nclobbers; k++)
-        if (c->clobbers[k] == memory) return true;
-    return false;
-}
-
-/* Is it a state whose change empties the memory that it belongs to? */
-static bool is_fragile(const struct work *w, const struct instr *in, const struct need *n) {
-    int of = w->m->state[n->state].of, setter = state_setter(w->edges, n->state, in->queue);
-    return of >= 0 && setter >= 0 && clobbers(&w->m->configure[setter], of);
-}
-
-bool needs_exact(const struct work *w, const struct instr *in, int operand) {
-    for (int k = 0; k < in->nneeds; k++)
-        if (need_operand(in, &in->need[k]) == operand && is_fragile(w, in, &in->need[k]))
-            return true;
-    return false;
-}
-
 struct mention {
     const char *name;
     bool found;
@@ -70,7 +51,7 @@ bool needs_equal_tiles(const struct work *w, const struct task *t, const struct 
     const struct needle *nd = t->needle;
     bool any = false;
     for (int k = 0; k < nd->in->nneeds && nd->in->queue >= 0; k++) {
-        if (!is_fragile(w, nd->in, &nd->in->need[k])) continue;
+        if (!state_is_fragile(w->edges, nd->in, &nd->in->need[k])) continue;
         for (int x = 0; x < nd->nx; x++) {
             if (nd->ranged[x] < 0 || !needle_reduces(nd, x) ||
                 !mentions(&nd->in->need[k], size_name(nd, x)))
@@ -109,10 +90,10 @@ static bool leaves_tail(const struct work *w, const struct task *t, const struct
 }
 
 /* Copies that last over a loop with a tail: the states of both bodies must be there at once. */
-static bool lasts_over_tail(const struct work *w, const struct nest *n, const struct plan *p,
+static bool lasts_over_tail(struct work *w, const struct nest *n, const struct plan *p,
                             int memory) {
     const struct task *t = &w->task[n->core];
-    int64_t words = 0, bodies = 1;
+    int64_t bytes = 0, bodies = 1;
     bool lasts = false;
     for (int i = 0; i < p->nloops; i++) {
         bool tail = leaves_tail(w, t, p, i);
@@ -121,29 +102,19 @@ static bool lasts_over_tail(const struct work *w, const struct nest *n, const st
             lasts |= tail && t->op[k].where == IN_LOCAL && t->op[k].memory == memory &&
                      p->hold[k].depth <= i;
     }
-    for (int k = 0; k < t->nops; k++) {
-        const struct opnd *o = &t->op[k];
-        const struct access *acc = opnd_access(w, t, o);
-        double tiles = 1;
-        if (o->where != IN_LOCAL || o->memory != memory) continue;
-        for (int x = 0; x < t->needle->nx; x++)
-            if (t->axis[x] >= 0 && access_varies(w->p, acc, t->axis[x]))
-                tiles *= (double)((plan_tile(w, p, t->axis[x], p->hold[k].depth) +
-                                   t->needle->hi[x] - 1) /
-                                  t->needle->hi[x]);
-        words += (int64_t)tiles;
-    }
-    const struct memory *m = &w->m->memory[memory];
-    return lasts && words * bodies * (m->word > 0 ? m->word : 1) > m->size;
+    for (int k = 0; k < t->nops; k++)
+        if (t->op[k].where == IN_LOCAL && t->op[k].memory == memory)
+            bytes += hold_bytes(w, p, t, &t->op[k], opnd_access(w, t, &t->op[k]), &p->hold[k]);
+    return lasts && bytes * bodies > w->m->memory[memory].size;
 }
 
-bool needs_keep(const struct work *w, const struct nest *n, const struct plan *p) {
+bool needs_keep(struct work *w, const struct nest *n, const struct plan *p) {
     const struct task *t = &w->task[n->core];
     const struct needle *nd = t->needle;
     for (int k = 0; k < nd->in->nneeds; k++) {
         const struct need *need = &nd->in->need[k];
         int i = need_operand(nd->in, need);
-        if (i < 0 || !is_fragile(w, nd->in, need)) continue;
+        if (i < 0 || !state_is_fragile(w->edges, nd->in, need)) continue;
         if (lasts_over_tail(w, n, p, w->m->state[need->state].of)) return false;
         for (int x = 0; x < nd->nx; x++)
             if (nd->ranged[x] >= 0 && t->axis[x] >= 0 && mentions(need, size_name(nd, x)) &&

@@ -174,7 +174,7 @@ static int hold_options(const struct search *s, struct plan *p, int i, enum widt
     if (graph_is_static(s->w->m, o->memory)) {
         for (int d = o->writes ? deepest : p->depth_out; d <= deepest; d++)
             n = add_option(out, n, outside(nest, plan_normalise(s->w, p, acc, d)), 1);
-        if (needs_exact(s->w, t->needle->in, o->number)) /* again rather than over a tail */
+        if (needs_exact(s->w->edges, t->needle->in, o->number)) /* again rather than over a tail */
             n = add_option(out, n, outside(nest, deepest), 1);
         return o->writes ? add_spill(s, p, i, out, n) : n;
     }

@@ -240,7 +240,8 @@ static bool work_fill(struct work *w, const struct access *read) {
 }
 
 /* What a move brings by one region, and, behind the first `done` values of dimension cut, what is
- * left of it; none: -1. */
+ * left of it; none: -1. Of several such dimensions it is the one with the longest step; along the
+ * others what is left out is padding. */
 struct brought {
     const struct region *from;
     struct affine index[SYM_INDICES];
@@ -251,7 +252,6 @@ struct brought {
 
 static bool bring(struct work *w, struct brought *b) {
     struct sym *s = w->s;
-    int ncut = 0;
     *b = (struct brought){.cut = -1};
     for (enum clips c = CLIPS_NOTHING; !b->from && c <= CLIPS_ROWS; c++)
         b->from = move_from(w, b->index, c, &b->padded);
@@ -259,7 +259,8 @@ static bool bring(struct work *w, struct brought *b) {
         if (w->of_loop[d] && s->n[d] < w->full[d])
             return sym_fail(s, "iterations of a loop move different parts");
         if (s->n[d] >= w->valid[d]) continue;
-        b->cut = ncut++ || w->access[0].d[d] < 1 ? -1 : d;
+        if (w->access[0].d[d] <= (b->cut < 0 ? 0 : w->access[0].d[b->cut])) continue;
+        b->cut = d;
         b->done = s->n[d];
     }
     return b->from;
@@ -276,7 +277,12 @@ static bool put(struct work *w, const int64_t *lo, struct brought *b) {
                        .type = g->type,
                        .count = g->count,
                        .step = g->step};
+    int place = w->n->arg[w->h->read_operand[0]].place;
+    struct affine index[SYM_INDICES];
     bool filled;
+    memcpy(index, b->index, sizeof index);
+    if (s->v->s->place[place].keep != KEEP_LOCAL)
+        work_go_on(w, place, 1, index, s->v->p->buffer[g->buffer].ndims, b->index);
     if (!fill_beyond(w, g, b->index, lo, known, &filled)) return false;
     union value zero = {.i = 0}, inner = b->padded ? zero : g->fill;
     bool outside = g->filled || b->padded;
@@ -352,8 +358,7 @@ static bool move_parts(struct work *w, const int64_t *lo) {
         }
         int ndims = s->ndims;
         more = goes_on(w, &b, &rest);
-        if (more) memcpy(w->full, s->n, sizeof s->n);
-        if (more) memcpy(w->valid, s->n, sizeof s->n);
+        if (more) w->full[b.cut] = w->valid[b.cut] = b.done;
         if (!put(w, lo, &b)) return false;
         if (!more) return true;
         *w = rest;

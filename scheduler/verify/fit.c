@@ -128,6 +128,17 @@ static bool make_dims(struct fit *f, int64_t (*lo)[MAX_AXES], int64_t (*hi)[MAX_
     return true;
 }
 
+/* To where the next value of the axis would be, of which the access has one alone. */
+static int64_t step_beyond(const struct shape *h, int access, int axis) {
+    const struct access *a = access < 0 ? &h->stmt->dst : &h->stmt->read[access];
+    const struct shape_operand *p =
+        &h->operand[access < 0 ? h->dst_operand : h->read_operand[access]];
+    int64_t step = 0;
+    for (int d = 0; d < h->bound->buffer[a->buffer].ndims; d++)
+        step += access_coef(h->bound, a, d, h->axis_of[axis]) * p->step[d];
+    return step;
+}
+
 static void fit_access(struct fit *f, int access, const int64_t *lo, const int64_t *hi) {
     const struct shape *h = f->h;
     struct fit_access *out = &f->access[access + 1];
@@ -141,6 +152,7 @@ static void fit_access(struct fit *f, int access, const int64_t *lo, const int64
         bool whole = hi[a] - lo[a] + 1 == f->count[a];
         out->lo[d] = whole ? 0 : lo[a] - f->from[a];
         out->hi[d] = whole ? f->dim[d].n - 1 : hi[a] - f->from[a];
+        if (hi[a] == lo[a]) out->step[d] = step_beyond(h, access, a) * f->dim[d].weight;
         if (hi[a] < lo[a] + f->dim[d].weight) continue;
         x[a] = lo[a] + f->dim[d].weight;
         out->step[d] = value_at(h, access, number_of(h, x), &valid) - base;

@@ -101,6 +101,15 @@ static void shape_instances(struct verify *v, struct shape_operand *p, const str
     while (next_index(b, index));
 }
 
+static void shape_steps(struct shape_operand *p, const struct buffer *b,
+                        const struct operand_layout *l, const int64_t *stride) {
+    int64_t step = (int64_t)type_size(b->type);
+    for (int d = b->ndims - 1; d >= 0 && !l->map; d--) {
+        p->step[d] = l->nstrides ? (int64_t)type_size(b->type) * stride[d] : step;
+        step *= b->extent[d];
+    }
+}
+
 static bool shape_offsets(struct verify *v, struct shape *h, int o, const struct buffer *b,
                           const struct names *n) {
     struct shape_operand *p = &h->operand[o];
@@ -118,6 +127,7 @@ static bool shape_offsets(struct verify *v, struct shape *h, int o, const struct
     if (v->renamed) p->swizzle = (struct swizzle){0};
     h->cost += b->elements;
     if (!verify_step(v, b->elements)) return false;
+    shape_steps(p, b, n->layout, stride);
     if (!n->layout->map && n->layout->nstrides == 0) return true;
     p->offset = arena_array(&v->shapes->arena, (size_t)b->elements + 1, sizeof *p->offset);
     int64_t index[MAX_DIMS] = {0}, element = 0, size = (int64_t)type_size(b->type);
@@ -427,8 +437,7 @@ const struct shape *shape_get(struct verify *v, const struct issue_node *n, cons
     }
     struct shape **bucket = &v->shapes->bucket[hash_key(key, nkeys) % SHAPE_BUCKETS];
     for (struct shape *h = *bucket; h; h = h->next)
-        if (h->nkeys == nkeys && memcmp(h->key, key, (size_t)nkeys * sizeof *key) == 0)
-            return h;
+        if (h->nkeys == nkeys && memcmp(h->key, key, (size_t)nkeys * sizeof *key) == 0) return h;
     struct shape *h = arena_alloc(&v->shapes->arena, sizeof *h);
     h->instr = n->instr;
     h->key = arena_copy(&v->shapes->arena, key, (size_t)nkeys * sizeof *key);

@@ -464,19 +464,19 @@ static bool home_step(const struct home_layout *h, int64_t step, int d, struct a
     return step == 0;
 }
 
-/* Where one value of a dimension is known, and the others are padding, its step says with which
- * indices they go on: what the source has there are no elements that go on. padding_fits looks
- * whether they are the ones. */
-static void go_on_with(const struct work *w, int place, const struct affine *index, int nindices,
-                       struct affine *out) {
+/* What the one side has there are no elements that go on. padding_fits looks whether they are the
+ * ones. */
+void work_go_on(const struct work *w, int place, int access, const struct affine *index,
+                int nindices, struct affine *out) {
     const struct home_layout *h = sym_layout(w->s, place);
+    const struct affine *at = &w->access[access];
     struct affine address;
     memcpy(out, index, (size_t)nindices * sizeof *out);
     if (!h || !home_address(w->s, place, index, &address)) return;
     for (int d = 0; d < w->s->ndims; d++) {
-        if (w->valid[d] != 1 || w->full[d] == 1 || address.d[d] == w->access[0].d[d]) continue;
+        if (w->valid[d] != 1 || w->full[d] == 1 || address.d[d] == at->d[d]) continue;
         for (int e = 0; e < nindices; e++) out[e].d[d] = 0;
-        home_step(h, w->access[0].d[d], d, out);
+        home_step(h, at->d[d], d, out);
     }
 }
 
@@ -569,7 +569,7 @@ static bool write_home(struct work *w, const struct affine *index, struct region
     bool apart;
     if (p->buffer != x->buffer || x->type != s->v->p->buffer[x->buffer].type || x->filled)
         return sym_fail(s, "a home gets what is not its own");
-    go_on_with(w, x->place, index, n, all);
+    work_go_on(w, x->place, 0, index, n, all);
     if (!padding_fits(w, x, all, &apart)) return false;
     if (!home_address(s, x->place, index, &address)) return false;
     if (!work_same(s, address, w->access[0]))

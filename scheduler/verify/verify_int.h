@@ -49,6 +49,7 @@ struct run { int64_t at, bytes; int instance; };   /* from the element with inde
 struct shape_operand {
     int64_t elements, *offset;         /* byte offset of each element; NULL: dense row-major */
     int32_t *instance;                 /* of each element, from the first one on; NULL: all in one */
+    int64_t step[MAX_DIMS];            /* bytes from an element to the next one along a dimension, also behind its end; 0: not known (a layout) */
     struct swizzle swizzle;            /* of the addresses */
     int64_t low, high;                 /* bytes touched: low <= … < high; both 0 when nothing is */
     struct run *run; int nruns;        /* merged, ascending */

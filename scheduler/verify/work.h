@@ -48,6 +48,8 @@ bool work_partial_before(struct work *, struct lin *count);
 bool work_in_place(struct work *);
 /* Elements of the home of g at an address: each index from its factors, in the part where g lies. */
 bool work_home_index(struct sym *, const struct region *g, const struct affine *address, struct affine *index);
+/* Along a dimension of which one value is known, and the others are padding, the step of the access says with which indices of its home they go on. */
+void work_go_on(const struct work *, int place, int access, const struct affine *index, int nindices, struct affine *out);
 /* A tile of the bytes at access[0], over the first n[d] of the dimensions that move them. */
 bool work_destination(struct work *, const int64_t *n, const struct affine *index, int nindices, struct region *out);
 bool work_write(struct work *, const struct affine *index, struct region *);      /* no index: a constant, in a local place */

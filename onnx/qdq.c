@@ -164,11 +164,11 @@ void qdq_drop_attribute(Onnx__NodeProto *n, const char *name) {
 
 /* ---- the chain that ends in QuantizeLinear ---- */
 
-static int64_t lowest(const struct link *l) {
+int64_t qdq_lowest(const struct link *l) {
     return l->type == TYPE_I8 ? -128 : 0;
 }
 
-static int64_t highest(const struct link *l) {
+int64_t qdq_highest(const struct link *l) {
     return l->type == TYPE_I8 ? 127 : 255;
 }
 
@@ -183,13 +183,14 @@ static int64_t within(const struct chain_end *e, double step) {
                                               : step);
 }
 
-/* A limit may be where the type ends, as that of Relu mostly is. */
 void qdq_limit(struct chain_end *e, double lo, double hi) {
-    double low = step_at(e, lo), high = step_at(e, hi);
-    int64_t least = within(e, low), most = within(e, high);
-    e->floor |= low >= (double)lowest(&e->y);
-    e->ceiling |= high <= (double)highest(&e->y);
+    int64_t least = within(e, step_at(e, lo)), most = within(e, step_at(e, hi));
     e->least = least, e->most = most;
+}
+
+void qdq_unlimited(struct chain_end *e) {
+    e->least = qdq_lowest(&e->y);
+    e->most = qdq_highest(&e->y);
 }
 
 /* Clip's limits as numbers; false: not known. */
@@ -234,14 +235,12 @@ static bool chain_from(const struct qdq *q, const char *at, struct chain_end *e)
 
 static bool chain_read(const struct qdq *q, const Onnx__NodeProto *end, struct chain_end *e) {
     if (!link_known(q, end, &e->y) || !qdq_one_step(&e->y)) return false;
-    e->least = lowest(&e->y);
-    e->most = highest(&e->y);
-    e->floor = e->ceiling = false;
+    qdq_unlimited(e);
     return chain_from(q, e->y.integers, e);
 }
 
 static bool limited(const struct chain_end *e) {
-    return e->least > lowest(&e->y) || e->most < highest(&e->y);
+    return e->least > qdq_lowest(&e->y) || e->most < qdq_highest(&e->y);
 }
 
 /* ---- other operators ---- */
@@ -305,8 +304,8 @@ static void push(struct qdq *q, Onnx__NodeProto *n) {
 }
 
 static Onnx__NodeProto *with_limits(struct qdq *q, const struct chain_end *e, Onnx__NodeProto *n) {
-    if (n && e->floor) put_integer(q, n, ATTRIBUTE_LEAST, e->least);
-    if (n && e->ceiling) put_integer(q, n, ATTRIBUTE_MOST, e->most);
+    if (n && e->least > qdq_lowest(&e->y)) put_integer(q, n, ATTRIBUTE_LEAST, e->least);
+    if (n && e->most < qdq_highest(&e->y)) put_integer(q, n, ATTRIBUTE_MOST, e->most);
     return n;
 }
 
@@ -386,11 +385,8 @@ static Onnx__NodeProto *of_integers(struct qdq *q, struct chain_end *e, const ch
         n = qdq_convolution(q, e, out);
     else if (qdq_is(e->op, "DequantizeLinear")) {
         n = e->line ? NULL : again(q, e, out);
-        if (n) e->floor = e->ceiling = false;
         if (!n) n = qdq_behind(q, e, out);
-        if (!n && (n = move_again(q, e, out)))
-            *e = (struct chain_end){
-                .y = e->y, .op = e->op, .least = lowest(&e->y), .most = highest(&e->y)};
+        if (!n && (n = move_again(q, e, out))) qdq_unlimited(e);
     } else if (!e->line)
         n = of_operator(q, e, out);
     return n;

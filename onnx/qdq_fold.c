@@ -118,14 +118,23 @@ static Onnx__NodeProto *in_steps(struct qdq *q, const Onnx__NodeProto *n, const 
     return qdq_new_node(q, n, n->op_type, n->domain && n->domain[0], (int)count, in, out);
 }
 
-/* The limits of the operator's own result hold for the chain's, in its steps; those of its type end
- * with its quantiser. */
+static int64_t zero_of(const struct link *x) {
+    return x->zeros ? tensor_int(x->zeros, 0) : 0;
+}
+
+/* The limits of the operator's own result hold for the chain's, in its steps. Those of its type are
+ * among them: where exporters leave out Relu and Clip, the quantiser is what limits. */
 static void narrow(const Onnx__NodeProto *n, const struct link *x, struct chain_end *e) {
-    const Onnx__AttributeProto *least = qdq_attribute_of(n, ATTRIBUTE_LEAST),
-                               *most = qdq_attribute_of(n, ATTRIBUTE_MOST);
-    double zero = x->zeros ? (double)tensor_int(x->zeros, 0) : 0, step = tensor_float(x->scales, 0);
-    qdq_limit(e, least ? ((double)least->i - zero) * step : -INFINITY,
-              most ? ((double)most->i - zero) * step : INFINITY);
+    double step = tensor_float(x->scales, 0);
+    int64_t least = qdq_integer_of(n, ATTRIBUTE_LEAST, qdq_lowest(x)),
+            most = qdq_integer_of(n, ATTRIBUTE_MOST, qdq_highest(x)), zero = zero_of(x);
+    qdq_limit(e, (double)(least - zero) * step, (double)(most - zero) * step);
+}
+
+/* Limits cannot be told from a type's; one that begins with 0 is taken for Relu. */
+static bool is_limited(const Onnx__NodeProto *n, const struct link *x) {
+    return qdq_attribute_of(n, ATTRIBUTE_LEAST) || qdq_attribute_of(n, ATTRIBUTE_MOST) ||
+           zero_of(x) == qdq_lowest(x);
 }
 
 /* The maker of the integers x, which nothing else reads, in the steps of the chain's end. */
@@ -134,11 +143,9 @@ static Onnx__NodeProto *remade(struct qdq *q, const struct link *x, struct chain
     const Onnx__NodeProto *n = qdq_maker_of(q, x->integers);
     bool add = n && qdq_is(n, "QLinearAdd") && x->type == e->y.type;
     if (!n || n->n_input > 9 || qdq_used(q, x->integers) > 1 ||
-        !(add || qdq_is(n, "QLinearConv")) ||
-        (e->line &&
-         (add || qdq_attribute_of(n, ATTRIBUTE_LEAST) || qdq_attribute_of(n, ATTRIBUTE_MOST))))
+        !(add || qdq_is(n, "QLinearConv")) || (e->line && (add || is_limited(n, x))))
         return NULL;
-    narrow(n, x, e);
+    if (!e->line) narrow(n, x, e);
     Onnx__NodeProto *made = in_steps(q, n, e, 6, out);
     qdq_drop_attribute(made, ATTRIBUTE_LEAST);
     qdq_drop_attribute(made, ATTRIBUTE_MOST);
@@ -174,9 +181,7 @@ Onnx__NodeProto *qdq_part_of(struct qdq *q, const Onnx__NodeProto *concat, size_
     bool same = tensor_float(x.scales, 0) == tensor_float(e->y.scales, 0) &&
                 tensor_int(x.zeros, 0) == tensor_int(e->y.zeros, 0);
     e->line = NULL;
-    e->floor = e->ceiling = false;
-    e->least = x.type == TYPE_I8 ? -128 : 0;
-    e->most = x.type == TYPE_I8 ? 127 : 255;
+    qdq_unlimited(e);
     return same ? NULL : remade(q, &x, e, out);
 }
 #endif

@@ -26,7 +26,6 @@ struct chain_end { /* the chain that ends in QuantizeLinear */
     const Onnx__NodeProto *op;   /* the operator before it; Relu, Clip and the line left out */
     const Onnx__NodeProto *line; /* BatchNormalization between them, on what the operator gives; NULL */
     int64_t least, most;         /* of the integers, by the type and what was left out */
-    bool floor, ceiling;         /* what was left out says so: they hold in other steps too */
 };
 
 Onnx__NodeProto *qdq_maker_of(const struct qdq *, const char *name);
@@ -46,7 +45,9 @@ Onnx__NodeProto *qdq_new_node(struct qdq *, const Onnx__NodeProto *from, const c
 bool qdq_eight_bits(enum type);
 int64_t qdq_integer_of(const Onnx__NodeProto *, const char *attribute, int64_t preset);
 
-void qdq_limit(struct chain_end *, double lo, double hi); /* the result lies between these values too; infinite: no limit */
+int64_t qdq_lowest(const struct link *), qdq_highest(const struct link *); /* integers of its type */
+void qdq_limit(struct chain_end *, double lo, double hi);                  /* the result lies between these values too; infinite: no limit */
+void qdq_unlimited(struct chain_end *);                                    /* but for the type */
 
 /* qdq_product.c: the operator on integers; NULL: not possible. */
 Onnx__NodeProto *qdq_convolution(struct qdq *, const struct chain_end *, const char *out);

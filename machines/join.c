@@ -261,6 +261,7 @@ static void join(struct side *host, struct side *device) {
     node_set(l, unit, "id", id);
     node_set(l, unit, "clock", arena_printf(l->arena, "%.17g", v->clock));
     node_set(l, unit, "fetch", arena_printf(l->arena, "%.17g", v->unit[0].fetch));
+    tree_flatten(l, device->root, device->root, &v->params);
     for (int i = 0; i < device->root->nchildren; i++) node_add(l, unit, device->root->child[i]);
     node_add(l, host->root, unit);
     for (int q = 0; q < v->nqueues; q++) {

@@ -60,6 +60,10 @@ bool tree_validate(struct loader *, void *doc, const char *file,
                    const struct node *root);                           /* schema.c */
 bool tree_expand(struct loader *, struct node *raw, struct node *out); /* expand.c */
 
+/* Beside each instruction in a tree that is described in blocks one with its rows in one piece
+ * (flat.c). */
+void tree_flatten(struct loader *, struct node *root, struct node *, const struct bindings *params);
+
 struct node *node_new(struct loader *, const char *tag, const char *file, int line, int depth);
 void node_add(struct loader *, struct node *parent, struct node *child);
 void node_set(struct loader *, struct node *, const char *name, const char *value);

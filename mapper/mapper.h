@@ -175,9 +175,14 @@ struct refusal {
     const char *buffer, *operands, *way, *why; /* way NULL: however mapped, where its operands read the same */
     int line, col;
 };
-struct refusals { struct arena arena; struct refusal *at; int n, cap; };
+struct refusals {
+    struct arena arena;
+    struct refusal *at; int n, cap;
+    int round;                         /* the first one of the cover that is scheduled now, which may meet a reason more than once */
+};
 
-/* False: it was refused before, or other ways were, so often that no more are tried for this buffer. */
+/* Where many ways of a buffer were refused before, each refusal is of all ways of the instruction. False: it was chosen though it is refused,
+ * however mapped. */
 bool refusals_add(struct refusals *, const struct program *, const struct machine *, const struct mapping *, const char *why, int line, int col);
 bool refusals_have(const struct refusals *, const struct program *, const struct machine *, const struct mapping *);
 

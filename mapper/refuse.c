@@ -3,9 +3,8 @@
 #include <string.h>
 
 enum {
-    MAX_OF_BUFFER = 24,
-    MAX_WAYS =
-        4 /* of one instruction whose operands read the same, before all of them are refused */
+    MANY = 24,   /* of one buffer, before each refusal is of all ways of an instruction */
+    MAX_WAYS = 4 /* of one instruction whose operands read the same, before all are refused */
 };
 
 /* What each operand reads: the others of an instruction, such as weights for pixels, may be had
@@ -47,21 +46,28 @@ static bool is_like(const struct refusal *x, const struct mapping *map, const ch
            strcmp(x->operands, operands) == 0;
 }
 
-bool refusals_have(const struct refusals *r, const struct program *p, const struct machine *m,
-                   const struct mapping *map) {
+/* From refusal `first` on, before refusal `end`. */
+static bool have_among(const struct refusals *r, int first, int end, const struct program *p,
+                       const struct machine *m, const struct mapping *map) {
     struct arena scratch;
     bool found = false;
     arena_init(&scratch);
     const char *buffer = result_of(p, map), *operands = operands_of(&scratch, m, map);
-    for (int i = 0; i < r->n && !found; i++)
+    for (int i = first; i < end && !found; i++)
         found = is_like(&r->at[i], map, buffer, operands) &&
                 (!r->at[i].way || strcmp(r->at[i].way, way_of(&scratch, p, m, map)) == 0);
     arena_free(&scratch);
     return found;
 }
 
+bool refusals_have(const struct refusals *r, const struct program *p, const struct machine *m,
+                   const struct mapping *map) {
+    return have_among(r, 0, r->n, p, m, map);
+}
+
 bool refusals_add(struct refusals *r, const struct program *p, const struct machine *m,
                   const struct mapping *map, const char *why, int line, int col) {
+    if (have_among(r, r->round, r->n, p, m, map)) return true;
     const char *buffer = arena_strdup(&r->arena, result_of(p, map)),
                *operands = operands_of(&r->arena, m, map), *way = way_of(&r->arena, p, m, map);
     bool again = refusals_have(r, p, m, map); /* its axes had other names when it was chosen */
@@ -72,8 +78,7 @@ bool refusals_add(struct refusals *r, const struct program *p, const struct mach
         before += strcmp(r->at[i].buffer, buffer) == 0;
         ways += like;
     }
-    if (before == MAX_OF_BUFFER) return false;
-    if (again || ways == MAX_WAYS) way = NULL;
+    if (again || ways == MAX_WAYS || before >= MANY) way = NULL;
     GROW(&r->arena, r->at, r->n, r->cap);
     r->at[r->n++] = (struct refusal){
         map->instr, buffer, operands, way, arena_strdup(&r->arena, why), line, col};

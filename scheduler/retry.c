@@ -148,8 +148,8 @@ struct schedule *schedule_mapped(const struct program *p, const struct machine *
     arena_init(&refused.arena);
     o.refused = &refused;
     o.left = &left;
-    for (;;) { /* refusals of a buffer are bounded (refusals_add), and so are the rounds */
-        int before = refused.n;
+    for (;;) { /* each round refuses more, and instructions are refused as a whole (refusals_add) */
+        int before = refused.round = refused.n;
         if (o.doing) o.doing(o.user, "mapping");
         *cover = mapper_cover_allowing(p, m, floats, refused.n ? &refused : NULL, o.needles,
                                        decider, diags);

@@ -119,8 +119,8 @@ static bool uses(const struct program *p, const struct machine *m, struct needle
     return found;
 }
 
-/* A mapping of the instruction in a cover is refused: the second time however mapped, where its
- * operands read the same. */
+/* A mapping of the instruction in a cover is refused, by one schedule for two reasons: the second
+ * time however mapped, where its operands read the same. */
 static void refuse(const struct program *p, const struct machine *m, const char *instr,
                    struct refusals *r) {
     struct diags diags;
@@ -132,7 +132,11 @@ static void refuse(const struct program *p, const struct machine *m, const char 
     for (int k = 0; k < c->nmappings; k++)
         if (strcmp(m->instr[c->mapping[k].instr].id, instr) == 0) map = &c->mapping[k];
     assert_non_null(map);
+    r->round = r->n;
     assert_true(refusals_add(r, c->program, m, map, "", 0, 0));
+    int n = r->n;
+    assert_true(refusals_add(r, c->program, m, map, "another", 0, 0));
+    assert_int_equal(r->n, n);
     cover_free(c);
     decider_close(d);
     diags_free(&diags);

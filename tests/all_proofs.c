@@ -43,6 +43,7 @@ static const struct subject subjects[] = {
     {"tests/data/proofs/depthwise.isam", "cpu-avx512", ""},
     {"tests/data/proofs/one-lane-of-padding.isam", "cpu-avx512", ""},
     {"tests/data/proofs/rows-across-planes.isam", "tests/data/machines/ports/nimc.xml", ""},
+    {"tests/data/proofs/weights-of-all-instances.isam", "tests/data/machines/ports/finch.xml", ""},
     {"tests/data/proofs/rows-home.isam", "vdla", "P=5 Q=13 K=40"},
     {"examples/i8/bottleneck.isam", "edge16", "H=7 W=7 C=32 K=16"},
     {"examples/i8/gmm.isam", "edge16", "M=96 N=80 K=96"},

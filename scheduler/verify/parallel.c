@@ -16,10 +16,46 @@ static bool own_memory(const struct sym *s, int place, int unit) {
     return p->keep == KEEP_LOCAL && unit_inside(s->v->m, s->v->m->memory[p->memory].unit, unit);
 }
 
-static bool own_place(struct sym *s, int place, int unit) {
-    if (place < 0 || s->v->s->place[place].keep != KEEP_LOCAL || own_memory(s, place, unit))
+static bool meets(const struct sym *s, int a, int b) {
+    const struct place *all = s->v->s->place;
+    return a >= 0 && (a == b || places_share(&all[a], &all[b]));
+}
+
+static bool issue_changes(const struct sym *s, const struct issue_node *n, int place) {
+    const struct instr *in = &s->v->m->instr[n->instr];
+    for (int o = 0; o < in->noperands; o++)
+        if (in->operand[o].also == s->v->s->place[place].memory ||
+            (in->operand[o].role != ROLE_IN && meets(s, n->arg[o].place, place)))
+            return true;
+    return false;
+}
+
+/* Do the nodes write bytes of the place, or turn its slots? */
+static bool changes(const struct sym *s, const struct node *node, int n, int place) {
+    const struct verify *v = s->v;
+    bool some = false;
+    for (int k = 0; k < n && !some; k++) {
+        if (node[k].kind == NODE_ROTATE) some = node[k].rotate == place;
+        if (node[k].kind == NODE_ISSUE) some = issue_changes(s, node[k].issue, place);
+        if (node[k].kind == NODE_LOOP)
+            some = changes(s, node[k].loop->body, node[k].loop->nbody, place);
+        if (node[k].kind == NODE_FALLBACK)
+            some = meets(s, v->home[v->p->stmt[node[k].fallback->stmt].dst.buffer], place);
+        if (node[k].kind == NODE_CONFIGURE) {
+            const struct configure *c = &v->m->configure[node[k].configure->configure];
+            for (int i = 0; i < c->nclobbers; i++)
+                some |= c->clobbers[i] == v->s->place[place].memory;
+        }
+    }
+    return some;
+}
+
+/* A place of each instance's own, or one that all of them only read. */
+static bool own_place(struct sym *s, int place, const struct loop_node *l) {
+    if (place < 0 || s->v->s->place[place].keep != KEEP_LOCAL || own_memory(s, place, l->unit))
         return true;
-    return sym_fail(s, "instances of unit '%s' share place '%s'", s->v->m->unit[unit].id,
+    return (sym_spend(s, 1) && !changes(s, l->body, l->nbody, place)) ||
+           sym_fail(s, "instances of unit '%s' share place '%s'", s->v->m->unit[l->unit].id,
                     s->v->s->place[place].name);
 }
 
@@ -37,23 +73,24 @@ static bool spreads_inside(struct sym *s, const struct layout *map, int unit) {
     return true;
 }
 
-static bool own_issue(struct sym *s, const struct issue_node *n, int unit) {
+static bool own_issue(struct sym *s, const struct issue_node *n, const struct loop_node *l) {
     const struct instr *in = &s->v->m->instr[n->instr];
     for (int o = 0; o < in->noperands; o++)
-        if (!own_place(s, n->arg[o].place, unit) ||
-            !spreads_inside(s, in->operand[o].layout[n->arg[o].layout].map, unit))
+        if (!own_place(s, n->arg[o].place, l) ||
+            !spreads_inside(s, in->operand[o].layout[n->arg[o].layout].map, l->unit))
             return false;
     return true;
 }
 
-static bool own_nodes(struct sym *s, const struct node *node, int n, int unit) {
+/* Of the parallel loop l. */
+static bool own_nodes(struct sym *s, const struct node *node, int n, const struct loop_node *l) {
     bool good = true;
     for (int k = 0; k < n && good; k++) {
-        if (node[k].kind == NODE_ROTATE) good = own_place(s, node[k].rotate, unit);
-        if (node[k].kind == NODE_ISSUE) good = own_issue(s, node[k].issue, unit);
+        if (node[k].kind == NODE_ROTATE) good = own_place(s, node[k].rotate, l);
+        if (node[k].kind == NODE_ISSUE) good = own_issue(s, node[k].issue, l);
         if (node[k].kind == NODE_LOOP)
-            good = own_place(s, node[k].loop->table - 1, unit) &&
-                   own_nodes(s, node[k].loop->body, node[k].loop->nbody, unit);
+            good = own_place(s, node[k].loop->table - 1, l) &&
+                   own_nodes(s, node[k].loop->body, node[k].loop->nbody, l);
     }
     return good;
 }
@@ -69,7 +106,7 @@ void parallel_forget(struct sym *s, const struct loop_node *l) {
 }
 
 bool parallel_begin(struct sym *s, const struct loop_node *l, struct parallel *p) {
-    if (!own_nodes(s, l->body, l->nbody, l->unit)) return false;
+    if (!own_nodes(s, l->body, l->nbody, l)) return false;
     *p = (struct parallel){.loop = l, .around = s->parallel};
     s->parallel = p;
     parallel_forget(s, l);

@@ -83,9 +83,7 @@ static bool place_block(struct placer *p, struct node **nodes, int *count, struc
         if (p->failed) return false;
         int whole = end;
         p->at = &at[end < n ? end : i];
-        while (end > i && end < n && needs_state(p->w, &at[end], p->state) &&
-               !dead_at(p, at, n, end))
-            end--;
+        while (end > i && end < n && !dead_at(p, at, n, end)) end--;
         if (end == i && whole > i)
             return words_fail(p, "it changes while the memory that it belongs to is in use");
         if (end == i) {

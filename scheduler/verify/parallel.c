@@ -105,9 +105,19 @@ void parallel_forget(struct sym *s, const struct loop_node *l) {
     settings_forget(s);
 }
 
+static bool configures(const struct node *node, int n) {
+    bool some = false;
+    for (int k = 0; k < n && !some; k++)
+        some = node[k].kind == NODE_CONFIGURE ||
+               (node[k].kind == NODE_LOOP && configures(node[k].loop->body, node[k].loop->nbody));
+    return some;
+}
+
 bool parallel_begin(struct sym *s, const struct loop_node *l, struct parallel *p) {
     if (!own_nodes(s, l->body, l->nbody, l)) return false;
     *p = (struct parallel){.loop = l, .around = s->parallel};
+    if (!s->v->m->unit[l->unit].is_virtual && !configures(l->body, l->nbody))
+        p->settings = settings_copy(s, NULL);
     s->parallel = p;
     parallel_forget(s, l);
     return true;
@@ -247,6 +257,8 @@ static bool all_apart(struct sym *s, const struct parallel *p) {
 bool parallel_end(struct sym *s, bool good) {
     struct parallel *p = s->parallel;
     parallel_forget(s, p->loop);
+    if (p->settings) memcpy(s->setting, p->settings, (size_t)s->nsettings * sizeof *s->setting);
+    free(p->settings);
     if (good) good = all_apart(s, p);
     s->parallel = p->around;
     for (int k = 0; k < p->n && good && s->parallel; k++) {

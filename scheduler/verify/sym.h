@@ -69,7 +69,13 @@ struct image { bool known, box, whole; int timed[SYM_LEVELS]; int64_t rows[SYM_L
 enum { IN_GENERAL = -1 };
 struct touch { int place, nindices; int64_t of; bool write; struct lin o[SYM_INDICES], end[SYM_INDICES]; };
 /* A parallel loop while it is walked, and the one around it. */
-struct parallel { const struct loop_node *loop; struct parallel *around; struct touch *at; int n, cap; int64_t of, general; };
+struct parallel {
+    const struct loop_node *loop;
+    struct parallel *around;
+    struct touch *at; int n, cap;
+    int64_t of, general;
+    struct setting *settings;          /* before it: those of the first instance, which goes on with them behind it; NULL: iterations may set others */
+};
 
 /* Of a place whose contents end with each iteration of a loop; next: 1 + another one of a loop over the same variable. */
 struct ending { const struct loop_node *with; int next; };

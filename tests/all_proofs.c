@@ -23,7 +23,7 @@ static const char *const mutation_name[] = {
 enum { MUTANTS = 48 };
 
 struct subject {
-    const char *program, *machine, *define;
+    const char *program, *machine, *define; /* sizes, and `threads`, which is an option */
 };
 
 static const struct subject subjects[] = {
@@ -43,6 +43,9 @@ static const struct subject subjects[] = {
     {"tests/data/proofs/depthwise.isam", "cpu-avx512", ""},
     {"tests/data/proofs/one-lane-of-padding.isam", "cpu-avx512", ""},
     {"tests/data/proofs/rows-across-planes.isam", "tests/data/machines/ports/nimc.xml", ""},
+    {"examples/i8/gmm.isam", "cpu-amx", "M=256 N=512 K=256 threads=2"},
+    {"examples/i8/gmm.isam", "cpu-amx", "M=519 N=200 K=520 threads=2"},
+    {"tests/data/found/weights-of-a-window-in-words.isam", "cpu-amx", ""},
     {"tests/data/proofs/weights-of-all-instances.isam", "tests/data/machines/ports/finch.xml", ""},
     {"tests/data/proofs/rows-home.isam", "vdla", "P=5 Q=13 K=40"},
     {"examples/i8/bottleneck.isam", "edge16", "H=7 W=7 C=32 K=16"},
@@ -165,7 +168,8 @@ static int run_subject(const struct subject *x) {
     isamap_option(im, "no-check", NULL);
     for (const char *p = x->define; *p; p += strcspn(p, " "), p += strspn(p, " ")) {
         snprintf(word, sizeof word, "%.*s", (int)strcspn(p, " "), p);
-        isamap_option(im, "define", word);
+        bool threads = strncmp(word, "threads=", 8) == 0;
+        isamap_option(im, threads ? "threads" : "define", threads ? word + 8 : word);
     }
     job_init(&j, x->program);
     bool made = job_machine(im, &j, USE_SIM) && job_program(im, &j) && job_compile(im, &j);

@@ -36,9 +36,18 @@ static const char *issue_apart(const struct verify *v, const struct issue_node *
             return "instances of a parallel loop share a memory that an instruction fills";
     }
     for (int k = 0; k < in->nneeds; k++) /* what the host makes before it launches stays */
-        if (!state_from_addresses(v->m, in->need[k].state))
-            return "states in a parallel loop are not followed";
+        if (!state_from_addresses(v->m, in->need[k].state) &&
+            !inside(v, v->m->state[in->need[k].state].unit, unit))
+            return "instances of a parallel loop share a state";
     return NULL;
+}
+
+static const char *configure_apart(const struct verify *v, const struct configure *c, int unit) {
+    bool own = c->queue < 0 || inside(v, v->m->queue[c->queue].unit, unit);
+    for (int k = 0; k < c->nsets; k++) own &= inside(v, v->m->state[c->sets[k]].unit, unit);
+    for (int k = 0; k < c->nclobbers; k++)
+        own &= inside(v, v->m->memory[c->clobbers[k]].unit, unit);
+    return own ? NULL : "instances of a parallel loop share a state";
 }
 
 static const char *fallback_apart(const struct verify *v, const struct fallback *f, int unit) {
@@ -65,7 +74,7 @@ static const char *nodes_apart(const struct verify *v, const struct node *node, 
         else if (node[k].kind == NODE_FALLBACK)
             why = fallback_apart(v, &v->m->fallback[node[k].fallback->fallback], unit);
         else if (node[k].kind == NODE_CONFIGURE)
-            why = "states in a parallel loop are not followed";
+            why = configure_apart(v, &v->m->configure[node[k].configure->configure], unit);
     }
     return why;
 }

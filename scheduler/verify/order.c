@@ -12,12 +12,12 @@
 
 struct order {
     struct verify *v;
-    struct exact exact; /* accesses have their own bytes */
-    bool twice;         /* an iteration of a loop is walked that is walked twice */
-    int top;            /* number of the node at the top level that is walked */
-    bool again;         /* accesses were out of order where bytes were not told apart */
-    int open;           /* the variable of the size that is open; -1 */
-    struct size_at at;  /* its values */
+    struct exact exact;  /* accesses have their own bytes */
+    bool twice;          /* an iteration of a loop is walked that is walked twice */
+    int top;             /* number of the node at the top level that is walked */
+    bool again;          /* accesses were out of order where bytes were not told apart */
+    int open;            /* the variable of the size that is open; -1 */
+    struct size_at at;   /* its values */
     int64_t whole, rest; /* the one that is walked */
     /* Of the loops that end at it: after so many groups more, or so many more in the rest, all is
      * as before; 0: not known. */
@@ -153,16 +153,20 @@ static void accesses(struct order *o, const struct issue_node *n, const struct h
         }
 }
 
-/* All of its slots, whichever holds what is needed; objects that `prepare` makes are never written
+/* Of a memory's words: one each. Negative: objects that `prepare` makes, which are never written
  * again. */
+static int64_t slots_of(const struct machine *m, int state) {
+    const struct memory *of = m->state[state].of >= 0 ? &m->memory[m->state[state].of] : NULL;
+    return of ? of->size / (of->word > 0 ? of->word : 1) : m->state[state].count;
+}
+
+/* All of its slots, whichever holds what is needed. */
 static void needs(struct order *o, const struct instr *in, int who) {
     const struct machine *m = o->v->m;
     for (int k = 0; k < in->nneeds && !o->v->stop; k++) {
         int state = in->need[k].state;
-        if (state_from_addresses(m, state) || m->state[state].of >= 0 || m->state[state].count < 0)
-            continue;
-        touch((struct access_of){o, who, -1, m->nmemories + state, false}, 0,
-              m->state[state].count);
+        if (state_from_addresses(m, state) || slots_of(m, state) < 0) continue;
+        touch((struct access_of){o, who, -1, m->nmemories + state, false}, 0, slots_of(m, state));
     }
 }
 
@@ -184,11 +188,14 @@ static bool configure(struct order *o, const struct configure_node *n) {
     if (c->queue < 0) return true;
     int qi = race_queue(v, c->queue, c->unit);
     race_begin(v, qi, &n->signals);
-    for (int k = 0; k < c->nsets; k++)
-        if (m->state[c->sets[k]].of >= 0) return order_fail(o, "states of words are not followed");
+    for (int k = 0; k < c->nsets && !v->stop; k++) /* of words it writes all, values or none */
+        if (m->state[c->sets[k]].of >= 0)
+            touch((struct access_of){o, qi, -1, m->nmemories + c->sets[k], true}, 0,
+                  slots_of(m, c->sets[k]));
     for (int k = 0; k < n->nsets && !v->stop; k++)
-        touch((struct access_of){o, qi, -1, m->nmemories + n->set[k].state, true}, n->set[k].index,
-              n->set[k].index + 1);
+        if (m->state[n->set[k].state].of < 0)
+            touch((struct access_of){o, qi, -1, m->nmemories + n->set[k].state, true},
+                  n->set[k].index, n->set[k].index + 1);
     for (int k = 0; k < c->nclobbers && !v->stop; k++)
         touch((struct access_of){o, qi, -1, c->clobbers[k], true}, 0,
               m->memory[c->clobbers[k]].size);
@@ -304,7 +311,8 @@ static bool walk_open(struct order *o, const struct loop_node *l) {
     int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var), n = 0;
     bool good = true;
     int64_t more[2] = {more_with(o, l, GROUPS), more_with(o, l, RESTS)};
-    if (more[GROUPS] < 0 || more[RESTS] < 0 || more[GROUPS] + more[RESTS] != 1 || bounds_use(l->body, l->nbody, l->var, o->open) ||
+    if (more[GROUPS] < 0 || more[RESTS] < 0 || more[GROUPS] + more[RESTS] != 1 ||
+        bounds_use(l->body, l->nbody, l->var, o->open) ||
         bytes_use(o, l->body, l->nbody, l->var, o->open))
         return order_fail(o, "the order of queues over a size that is open is not followed");
     for (int64_t x = lo; x < hi && good; x++) {

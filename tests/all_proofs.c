@@ -46,6 +46,7 @@ static const struct subject subjects[] = {
     {"examples/i8/gmm.isam", "cpu-amx", "M=256 N=512 K=256 threads=2"},
     {"examples/i8/gmm.isam", "cpu-amx", "M=519 N=200 K=520 threads=2"},
     {"tests/data/found/weights-of-a-window-in-words.isam", "cpu-amx", ""},
+    {"tests/data/proofs/corner-of-a-fragment.isam", "gpu-sm80", ""},
     {"tests/data/proofs/weights-of-all-instances.isam", "tests/data/machines/ports/finch.xml", ""},
     {"tests/data/proofs/rows-home.isam", "vdla", "P=5 Q=13 K=40"},
     {"examples/i8/bottleneck.isam", "edge16", "H=7 W=7 C=32 K=16"},

@@ -414,5 +414,9 @@ bool work_move(struct work *w) {
     w->moved = w->in->operand[w->h->read_operand[0]].type;
     move_whole_elements(w);
     work_join_dims(w);
+    int to = w->n->arg[w->h->dst_operand].place;
+    const struct home_layout *home =
+        s->v->s->place[to].keep != KEEP_LOCAL ? sym_layout(s, to) : NULL;
+    if (home) work_split_home(w, home, &w->access[0]);
     return move_parts(w, lo);
 }

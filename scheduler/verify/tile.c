@@ -4,25 +4,31 @@
 #include <string.h>
 
 /* ---- tiles ---- */
-/* Of the dimension with the largest step only the first values are looked at, as many as stay below
- * n with all of the dimensions that take smaller steps. */
+/* Of dimensions whose second value is beyond n only the first one is looked at, the largest step
+ * first, and of the next one as many as stay below n with all those that take smaller steps. */
 bool sym_clip_at(struct sym *s, const struct affine *y, const struct lin *n) {
-    int dim = -1;
-    int64_t left, rest = 0;
+    int64_t left, rest = 0, before[SYM_DIMS];
     struct lin room = *n;
     for (int d = 0; d < s->ndims; d++) {
-        if (s->n[d] == 1 || !y->d[d]) continue;
-        if (y->d[d] < 0) return false;
+        if (s->n[d] > 1 && y->d[d] < 0) return false;
         rest += y->d[d] * (s->n[d] - 1);
-        if (dim < 0 || y->d[d] > y->d[dim]) dim = d;
     }
-    if (dim < 0 || !lin_add(&room, &y->l, -1) || !lin_constant(&room, &left) || left < 1)
-        return false;
-    int64_t step = y->d[dim];
-    rest -= step * (s->n[dim] - 1);
-    if (left <= rest || (left - 1 - rest) / step + 1 >= s->n[dim]) return false;
-    s->n[dim] = (left - 1 - rest) / step + 1;
-    return true;
+    if (!lin_add(&room, &y->l, -1) || !lin_constant(&room, &left) || left < 1) return false;
+    memcpy(before, s->n, sizeof before);
+    for (bool more = true; more;) {
+        int dim = -1;
+        for (int d = 0; d < s->ndims; d++)
+            if (s->n[d] > 1 && y->d[d] && (dim < 0 || y->d[d] > y->d[dim])) dim = d;
+        if (dim < 0) break;
+        int64_t step = y->d[dim];
+        rest -= step * (s->n[dim] - 1);
+        more = left <= rest && step >= left;
+        if (!more && (left <= rest || (left - 1 - rest) / step + 1 >= s->n[dim])) break;
+        s->n[dim] = more ? 1 : (left - 1 - rest) / step + 1;
+        if (!more) return true;
+    }
+    memcpy(s->n, before, sizeof before);
+    return false;
 }
 
 /* y of each of the region's dimensions at the addresses; false: some may be elsewhere. */
@@ -224,12 +230,19 @@ static bool reads_fit_apart(struct work *w, int r, int target, const struct affi
     int nindices = s->v->p->buffer[w->stmt->read[target].buffer].ndims;
     for (int k = 0; k < 2 * nindices; k++) {
         const struct lin *edge = k % 2 ? &x->end[k / 2] : &x->from[k / 2];
-        int64_t n[SYM_DIMS], part;
-        int d = 0;
+        int64_t n[SYM_DIMS], part = 0;
+        int d = -1, cuts = 0;
         memcpy(n, s->n, sizeof n);
         if (!sym_clip_at(s, &index[k / 2], edge)) continue;
-        while (s->n[d] == n[d]) d++;
-        part = s->n[d];
+        for (int i = 0; i < s->ndims; i++) {
+            if (s->n[i] == n[i]) continue;
+            cuts++;
+            part = s->n[d = i];
+        }
+        if (cuts != 1) {
+            memcpy(s->n, n, sizeof n);
+            continue;
+        }
         bool good = sym_spend(s, 1) && read_fits(w, r, target);
         move_to(w, r + 1, d, part, n[d] - part);
         good = good && read_fits(w, r, target);

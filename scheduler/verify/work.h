@@ -34,7 +34,7 @@ void work_join_dims(struct work *);                                     /* of a 
 bool work_clip(struct work *, bool *box);                               /* to what belongs to the program, if that is one box */
 
 /* tile.c */
-bool sym_clip_at(struct sym *, const struct affine *, const struct lin *n); /* cuts the dimension with the largest step to the values with which it stays below n */
+bool sym_clip_at(struct sym *, const struct affine *, const struct lin *n); /* cuts the dimensions with the largest steps to the first values, with which it stays below n */
 bool region_is_current(const struct region *, int place);
 void work_settle(const struct sym *, struct affine *);
 bool work_same(const struct sym *, struct affine a, struct affine b);       /* at all points of the issue */

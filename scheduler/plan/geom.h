@@ -167,6 +167,9 @@ void region_padding(const struct program *, const struct stmt *, const struct ac
 int64_t axis_tail(const struct work *, const struct task *, const struct opnd *, const struct access *, int dim);
 bool operand_fits(struct work *, const struct moves *, const struct task *, const struct opnd *,
                   bool write, const char **why);
+/* Tiles in steps that are loaded again for other results: would moves take longer for the steps in a
+ * copy in the operand's own layout too? */
+bool steps_stay_dear(struct work *, const struct moves *, const struct task *, const struct opnd *);
 const struct access *operand_sample(const struct work *, const struct task *, const struct opnd *,
                                     bool write, struct region *); /* a few tiles of it */
 bool fit_parts(struct work *, const struct moves *, int by, int from, int to, const struct geom *, const struct region *,

@@ -30,7 +30,8 @@ static bool substitute(struct work *w, int old) {
     return pack_whole(w, old, made, b.role == ROLE_INOUT);
 }
 
-static const char *repair_read(struct work *w, int task, int i, const char *why) {
+static const char *repair_read(struct work *w, const struct moves *moves, int task, int i,
+                               const char *why) {
     struct task *t = &w->task[task];
     struct opnd *o = &t->op[i];
     struct access *acc = task_access(w, t, o, false);
@@ -51,9 +52,11 @@ static const char *repair_read(struct work *w, int task, int i, const char *why)
         return substitute(w, acc->buffer) ? NULL : why;
     if (w->fallback < 0)
         return "an operand needs a copy in another layout, which only a fallback makes";
-    if (role != ROLE_TEMP || written_all(w, acc->buffer, t->stmt))
+    bool axes = !o->by_axes && !o->writes;
+    if ((role != ROLE_TEMP || written_all(w, acc->buffer, t->stmt)) &&
+        !(axes && steps_stay_dear(w, moves, t, o)))
         return pack_identity(w, task, i) ? NULL : why;
-    if (o->by_axes || o->writes) return why;
+    if (!axes) return why;
     o->by_axes = true;
     return pack_by_axes(w, task, i, false) ? NULL : why;
 }
@@ -69,8 +72,8 @@ static bool shares_result(const struct work *w, const struct task *t) {
     }
     for (int k = 0; part && k < w->ntasks; k++) {
         const struct task *u = &w->task[k];
-        others |= u != t && w->task_of[u->stmt] == k &&
-                  w->p->stmt[u->stmt].dst.buffer == st->dst.buffer;
+        others |=
+            u != t && w->task_of[u->stmt] == k && w->p->stmt[u->stmt].dst.buffer == st->dst.buffer;
     }
     return others;
 }
@@ -350,7 +353,7 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
             return pack_by_axes(w, task, i, now->writes) ? NULL : why;
         }
         return write || now->read < 0 ? repair_write(w, task, i, why)
-                                      : repair_read(w, task, i, why);
+                                      : repair_read(w, moves, task, i, why);
     }
     return NULL;
 }

@@ -178,7 +178,7 @@ static void outer_padding(struct work *w, int buffer, const struct geom *g, stru
 }
 
 bool pads_inside(const struct geom *g, const struct region *r, int dim) {
-    return (g->loose >> dim & 1) && (r->pad_lo[dim] > 0 || r->pad_hi[dim] > 0 || g->step[dim] > 1);
+    return (g->loose >> dim & 1) && (r->pad_lo[dim] > 0 || r->pad_hi[dim] > 0);
 }
 
 /* One tile that begins anywhere: what lies before and behind the buffer, and behind the region. */
@@ -413,6 +413,39 @@ static bool read_again(const struct work *w, const struct task *t, const struct 
     return false;
 }
 
+static bool goes_in_steps(const struct opnd *o, int ndims) {
+    bool steps = false;
+    for (int d = 0; d < ndims; d++) steps |= o->geom.step[d] > 1;
+    return steps;
+}
+
+/* Do moves take longer where the elements of a tile are apart? The rows of a tile lie as far apart
+ * as a move is told anyway. */
+static bool steps_cost(struct work *w, const struct moves *moves, const struct opnd *o, int buffer,
+                       const struct region *r, double cycles) {
+    struct opnd dense = *o;
+    struct fit f;
+    for (int d = 0; d < w->p->buffer[buffer].ndims; d++) dense.geom.step[d] = 1;
+    return !region_fits(w, moves, &dense, buffer, r, false, &f) || f.cycles < cycles;
+}
+
+bool steps_stay_dear(struct work *w, const struct moves *moves, const struct task *t,
+                     const struct opnd *o) {
+    struct region r;
+    struct fit f;
+    const struct access *acc = operand_sample(w, t, o, false, &r);
+    int buffer = acc->buffer, ndims = w->p->buffer[buffer].ndims;
+    if (!goes_in_steps(o, ndims) || !read_again(w, t, o, acc)) return false;
+    struct homes packed = {w->tried, buffer, home_packed(w, buffer, &o->geom)};
+    struct work as = work_with(w, &packed);
+    for (int d = 0; d < ndims; d++) {
+        r.pad_lo[d] = r.pad_hi[d] = 0; /* the copy has what is outside */
+        if (r.lo[d].min < 0) r.lo[d] = val_const(0);
+    }
+    return !region_fits(&as, moves, o, buffer, &r, false, &f) ||
+           steps_cost(&as, moves, o, buffer, &r, f.cycles);
+}
+
 /* Of tiles that begin anywhere any one: before the buffer, in it, or reaching behind it. */
 static bool pads_anywhere(struct work *w, const struct opnd *o, int ndims, struct region *r) {
     bool found = false;
@@ -443,18 +476,17 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
         *why = "a read outside its buffer gives another value than zero";
         return false;
     }
-    bool steps = false;
     for (int d = 0; d < b->ndims; d++) {
-        steps |= o->geom.step[d] > 1;
         if (!o->geom.takes[d]) continue;
         *why = "its extent is no multiple of the tile";
         if (r.pad_lo[d] > 0 || r.pad_hi[d] > 0 ||
             work_home(w, acc->buffer)->extent[d] < b->extent[d] + o->geom.room[d])
             return false;
     }
-    if ((pads || steps) && read_again(w, t, o, acc)) return false;
+    bool steps = goes_in_steps(o, b->ndims), again = (pads || steps) && read_again(w, t, o, acc);
     struct region any = r;
-    if (!region_fits(w, moves, o, acc->buffer, &r, write, &f) ||
+    if ((pads && again) || !region_fits(w, moves, o, acc->buffer, &r, write, &f) ||
+        (again && steps_cost(w, moves, o, acc->buffer, &r, f.cycles)) ||
         (!write && pads_anywhere(w, o, b->ndims, &any) &&
          !region_fits(w, moves, o, acc->buffer, &any, write, &f)))
         return false;

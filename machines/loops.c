@@ -8,25 +8,34 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Of these axes that which walks the access's rows in the smallest steps, of `most` elements or
+ * fewer; -1: there is none. */
+static int near_axis(const struct program *p, uint64_t axes, const struct access *a,
+                     const struct row_order *rows, int64_t most) {
+    int dim = rows ? rows->dim(rows->of, a->buffer) : p->buffer[a->buffer].ndims - 1, found = -1;
+    for (int x = 0; x < p->naxes && dim >= 0; x++) {
+        int64_t step = access_coef(p, a, dim, x);
+        if (!(axes >> x & 1) || p->axis[x].extent < 2 || step < 1 || step > most) continue;
+        found = x;
+        most = step - 1;
+    }
+    return found;
+}
+
 int rows_axis(const struct program *p, const struct stmt *s, const struct access *a,
               const struct row_order *rows) {
-    int dim = rows ? rows->dim(rows->of, a->buffer) : p->buffer[a->buffer].ndims - 1;
-    for (int x = 0; x < p->naxes && dim >= 0; x++)
-        if ((s->axes >> x & 1) && p->axis[x].extent > 1 && access_coef(p, a, dim, x) == 1) return x;
-    return -1;
+    return near_axis(p, s->axes, a, rows, 1);
 }
 
 /* Values of the axes that would be written out. Of axes that share a dimension of the source, as
  * those of a window, all but the longest are written out value by value. */
-static double listed_values(const struct program *p, const struct stmt *s) {
-    const struct access *from = &s->read[s->op[0].read];
+static double listed_values(const struct program *p, uint64_t axes, const struct access *from) {
     uint64_t listed = 0;
     double values = 1;
     for (int d = 0; d < p->buffer[from->buffer].ndims; d++) {
         int longest = -1;
         for (int a = 0; a < p->naxes; a++) {
-            if (!(s->axes >> a & 1) || p->axis[a].extent < 2 || !access_coef(p, from, d, a))
-                continue;
+            if (!(axes >> a & 1) || p->axis[a].extent < 2 || !access_coef(p, from, d, a)) continue;
             int other = a;
             if (longest < 0 || p->axis[a].extent > p->axis[longest].extent) {
                 other = longest;
@@ -40,13 +49,21 @@ static double listed_values(const struct program *p, const struct stmt *s) {
     return values;
 }
 
+bool copied_in_vectors(const struct program *p, uint64_t axes, const struct access *from,
+                       const struct row_order *rows) {
+    return listed_values(p, axes, from) <= MAX_LISTED &&
+           near_axis(p, axes, from, rows, MOST_STEP) >= 0;
+}
+
 static enum copy_kind copy_kind_of(const struct program *p, const struct stmt *s,
                                    const struct row_order *rows) {
-    double values = listed_values(p, s);
-    int from = rows_axis(p, s, &s->read[s->op[0].read], rows), to = rows_axis(p, s, &s->dst, rows);
-    if (values > MAX_LISTED || from < 0 || to < 0) return COPY_ANY;
-    if (values > 1 && p->axis[from].extent < ROW_OF_WINDOW) return COPY_TURN;
-    return from == to ? COPY_ROWS : COPY_TURN;
+    const struct access *source = &s->read[s->op[0].read];
+    int from = rows_axis(p, s, source, rows), to = rows_axis(p, s, &s->dst, rows);
+    if (to < 0 || !copied_in_vectors(p, s->axes, source, rows)) return COPY_ANY;
+    if (from != to) return COPY_TURN;
+    return listed_values(p, s->axes, source) > 1 && p->axis[from].extent < ROW_OF_WINDOW
+               ? COPY_TURN
+               : COPY_ROWS;
 }
 
 /* What the library computes for one element, and what needs the value of the turn before. */

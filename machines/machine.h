@@ -307,14 +307,17 @@ int64_t system_value(const char *folder, const char *word);
  * sides, along two, or in any other way; of another statement: in vectors, since its innermost loop
  * goes along the rows of all that it touches, or one by one. */
 enum copy_kind { COPY_ROWS, COPY_TURN, COPY_ANY, COPY_VECTOR, COPY_NONE };
-/* Windows are written out up to so many values; of so few elements is no row, where an axis is part of one. */
-enum { MAX_LISTED = 64, ROW_OF_WINDOW = 8 };
+/* Windows are written out up to so many values; of so few elements is no row, where an axis is part of one; vectors are
+ * loaded of rows whose elements are so far apart. */
+enum { MAX_LISTED = 64, ROW_OF_WINDOW = 8, MOST_STEP = 4 };
 struct row_order { /* where the elements of arrays follow one another */
     int (*dim)(const void *of, int buffer); /* along this dimension; -1: along none */
     const void *of;
 };
 enum copy_kind loop_kind_of(const struct program *, const struct stmt *, const struct row_order *); /* NULL: row-major */
 double loop_cycles(const struct machine *, int fallback, const struct program *, const struct stmt *, enum copy_kind, const struct row_order *); /* for a point */
+/* Are rows copied in vectors, or turned in squares, whatever their order is there? Of the source's dimensions by these axes. */
+bool copied_in_vectors(const struct program *, uint64_t axes, const struct access *from, const struct row_order *);
 double op_weight(const struct machine *, int fallback, enum opcode); /* of how many additions it takes the time */
 double fallback_cycles(const struct machine *, int fallback, enum copy_kind);
 int rows_axis(const struct program *, const struct stmt *, const struct access *, const struct row_order *); /* that walks along them, element by element; -1: none */

@@ -57,7 +57,35 @@ static void test_operations_count(void **state) {
     machine_free(m);
 }
 
+static enum copy_kind kind_of(const char *text) {
+    struct program *p = help_program("copy", text);
+    enum copy_kind kind = loop_kind_of(p, &p->stmt[p->nstmts - 1], NULL);
+    program_free(p);
+    return kind;
+}
+
+#define STEPS(by)                                                                                  \
+    "kernel p() { in S: i8[64,320] out y: i8[64,64] axes c: 64, q: 64; y[q,c] = S[c," #by "*q]; }"
+/* Rows whose elements are up to four apart are turned in squares as others are, and so are windows
+ * that are written out. */
+static void test_copies_in_steps(void **state) {
+    (void)state;
+    assert_int_equal(kind_of(STEPS(1)), COPY_TURN);
+    assert_int_equal(kind_of(STEPS(4)), COPY_TURN);
+    assert_int_equal(kind_of(STEPS(5)), COPY_ANY);
+    assert_int_equal(kind_of("kernel p() { in S: i8[64,320] out y: i8[64,64] axes c: 64, q: 64; "
+                             "y[c,q] = S[c,2*q]; }"),
+                     COPY_TURN);
+    assert_int_equal(kind_of("kernel p() { in S: i8[64,320] out y: i8[64,7,64] "
+                             "axes c: 64, q: 64, s: 7; y[q,s,c] = S[c,2*q+s]; }"),
+                     COPY_TURN);
+    assert_int_equal(kind_of("kernel p() { in S: i8[64,9999] out y: i8[99,65,64] "
+                             "axes c: 64, q: 99, s: 65; y[q,s,c] = S[c,2*q+s]; }"),
+                     COPY_ANY);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_operations_count)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_operations_count),
+                                       cmocka_unit_test(test_copies_in_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

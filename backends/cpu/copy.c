@@ -133,7 +133,11 @@ static void in_steps(const struct copier *c, const struct spot *s, const struct 
 }
 
 static void move_step(const struct copier *c, const struct spot *s, const struct inner *in) {
-    move(c, s, in->dense ? vector_of(in->row.extent) : 1, in->outside);
+    int64_t n = in->dense ? vector_of(in->row.extent) : 1;
+    if (in->outside || n == 1 || in->row.from == c->size)
+        move(c, s, n, in->outside);
+    else
+        store(c, s, 0, load_steps(c, s, 0, (int)n, (int)(in->row.from / c->size)));
 }
 
 static void turn_step(const struct copier *c, const struct spot *s, const struct inner *in) {
@@ -309,8 +313,8 @@ static void build_alone(const struct copier *c, struct walk *w, int n, const str
         if (w[i].from == c->size) row = i;
         if (w[i].to == c->size) column = i;
     }
-    in.dense = row >= 0 && row == column;
     if (row < 0 && column >= 0 && !outside) row = near_walk(c, w, n);
+    in.dense = row >= 0 && row == column;
     in.turns = row >= 0 && column >= 0 && row != column;
     if (in.turns) {
         in.row = take(w, &n, row);

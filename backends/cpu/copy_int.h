@@ -11,7 +11,6 @@ enum {
     MAX_BLOCKS = 2, /* in which layouts cut an axis, one inside of the other */
     SQUARE = 8,
     ZIP_BYTES = 16, /* of a row that are zipped with other rows' at once */
-    MOST_STEP = 4,  /* elements from one to the next in a row that vectors are loaded from */
     MAX_STARTS = 1 << 14
 };
 

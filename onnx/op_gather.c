@@ -25,6 +25,36 @@ static const char *chosen(struct import *im, struct tensor *index, const char *c
                         extent, t, place);
 }
 
+/* A known index as an affine one of its tensor's first `ndims` dimensions. */
+struct even {
+    int64_t first, step[MAX_DIMS];
+};
+
+static int64_t from_begin(int64_t index, int64_t extent) {
+    return index < 0 ? index + extent : index;
+}
+
+/* The k-th of every `depth` elements go on evenly along each dimension before, within the extent.
+ */
+static bool evenly(const struct tensor *index, int ndims, int64_t depth, int64_t k, int64_t extent,
+                   struct even *e) {
+    int64_t n = 1, at[MAX_DIMS] = {0}, apart = depth;
+    if (!index->data || index->elements == 0) return false;
+    e->first = from_begin(tensor_int(index, k), extent);
+    for (int d = ndims; d-- > 0; n *= index->extent[d], apart *= index->extent[d])
+        e->step[d] =
+            index->extent[d] > 1 ? from_begin(tensor_int(index, apart + k), extent) - e->first : 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = e->first;
+        for (int d = 0; d < ndims; d++) place += e->step[d] * at[d];
+        if (place < 0 || place >= extent ||
+            from_begin(tensor_int(index, i * depth + k), extent) != place)
+            return false;
+        for (int d = ndims; d-- > 0 && ++at[d] == index->extent[d];) at[d] = 0;
+    }
+    return true;
+}
+
 /* What a sum of elements of which one counts starts with, how it goes on, and what does not count.
  */
 struct choice {
@@ -104,9 +134,16 @@ static bool gather_runs(struct import *im, struct gather *g, bool write, int *ru
 }
 
 static bool gather_known(struct import *im, struct gather *g, bool *done) {
+    struct even e;
     int runs;
-    *done = false;
-    if (!g->index->data || g->index->ndims > 1) return true;
+    *done = evenly(g->index, g->index->ndims, 1, 0, g->x->extent[g->axis], &e);
+    if (*done) {
+        gather_axes(im, g);
+        g->at[g->axis] = affine_text(im, g->index->ndims, e.step, g->to + g->axis, e.first);
+        emit_statement(im, "%s = %s", tensor_element(im, g->y, g->to),
+                       tensor_element(im, g->x, g->at));
+    }
+    if (*done || !g->index->data || g->index->ndims > 1) return true;
     if (!gather_runs(im, g, false, &runs)) return false;
     *done = runs <= MOST_RUNS;
     return !*done || gather_runs(im, g, true, &runs);
@@ -183,6 +220,21 @@ static bool places_read(struct import *im, struct places *p) {
     return true;
 }
 
+/* Axes of the indices and of what is behind the chosen dimensions, where these go on evenly. */
+static bool places_evenly(struct import *im, struct places *p) {
+    struct even e[MAX_DIMS];
+    int last = p->index->ndims - 1, from = (int)p->batch, to = from + p->depth;
+    for (int k = 0; k < p->depth; k++)
+        if (!evenly(p->index, last, p->depth, k, p->x->extent[from + k], &e[k])) return false;
+    axes_for(im, last, p->index->extent, p->lead);
+    for (int d = 0; d < p->x->ndims; d++)
+        p->at[d] = d < from ? p->lead[d]
+                   : d < to ? affine_text(im, last, e[d - from].step, p->lead, e[d - from].first)
+                            : axis_for(im, "m", p->x->extent[d]);
+    for (int k = 0; k < p->ninner; k++) p->inner[k] = p->at[to + k];
+    return true;
+}
+
 /* Axes of the indices, of the chosen dimensions and of what is behind them; the condition. */
 static const char *places_axes(struct import *im, struct places *p) {
     static const char *const digits[MAX_DIMS] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
@@ -218,9 +270,14 @@ bool op_gather_nd(struct import *im) {
     struct tensor *y = node_result(im, p.x->type, lead + p.ninner, extent);
     if (!y) return false;
     struct choice c = choice_of(y->type);
-    const char *condition = places_axes(im, &p);
+    bool even = places_evenly(im, &p);
+    const char *condition = even ? NULL : places_axes(im, &p);
     for (int d = 0; d < lead; d++) to[d] = p.lead[d];
     for (int k = 0; k < p.ninner; k++) to[lead + k] = p.inner[k];
+    if (even) {
+        emit_statement(im, "%s = %s", tensor_element(im, y, to), tensor_element(im, p.x, p.at));
+        return true;
+    }
     emit_statement(im, "%s = %s", tensor_element(im, y, to), c.first);
     emit_statement(im, "%s %s select(%s, %s, %s)", tensor_element(im, y, to), c.combine, condition,
                    tensor_element(im, p.x, p.at), c.first);
@@ -229,31 +286,44 @@ bool op_gather_nd(struct import *im) {
 
 /* ---- scatters ---- */
 
+/* How an update meets what is there. */
+struct meeting {
+    const char *combine,
+        *neutral; /* combine NULL: it takes the place of it; neutral NULL: itself */
+};
+
+static bool meeting_read(struct import *im, enum type t, struct meeting *m) {
+    const char *how = "none";
+    bool truths = t == TYPE_BOOL; /* as numpy: their sum is or, their product is and */
+    if (!attribute_string(im, "reduction", &how)) return false;
+    *m = strcmp(how, "add") == 0   ? (struct meeting){truths ? "max=" : "+=", "0"}
+         : strcmp(how, "mul") == 0 ? (struct meeting){truths ? "min=" : "*=", "1"}
+         : strcmp(how, "max") == 0 ? (struct meeting){"max=", NULL}
+         : strcmp(how, "min") == 0 ? (struct meeting){"min=", NULL}
+                                   : (struct meeting){NULL, "0"};
+    return m->combine || strcmp(how, "none") == 0 ||
+           node_fail(im, "'reduction' is '%s', expected none, add, mul, max or min",
+                     name_shown(im->arena, how));
+}
+
 /* y = x, where `condition` (of some update) holds the update's value instead, or combined with it.
  * `whole` are indices of all of x, `at` those of the places that updates may reach. Where several
  * updates meet one place the sum of them is taken without `reduction`: ONNX does not say which
  * counts. */
 static bool scatter(struct import *im, struct tensor *x, const char *const *whole,
                     const char *const *at, const char *condition, const char *update) {
-    const char *how = "none", *combine = NULL, *neutral = "0";
-    if (!attribute_string(im, "reduction", &how)) return false;
+    struct meeting m;
+    if (!meeting_read(im, x->type, &m)) return false;
     struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
     if (!y) return false;
     const char *to = tensor_element(im, y, at), *all = tensor_element(im, y, whole),
                *from = tensor_element(im, x, whole);
-    bool truths = x->type == TYPE_BOOL; /* as numpy: their sum is or, their product is and */
-    if (strcmp(how, "add") == 0) combine = truths ? "max=" : "+=";
-    if (strcmp(how, "mul") == 0) combine = truths ? "min=" : "*=", neutral = "1";
-    if (strcmp(how, "max") == 0) combine = "max=", neutral = to;
-    if (strcmp(how, "min") == 0) combine = "min=", neutral = to;
-    if (combine) {
+    if (m.combine) {
         emit_statement(im, "%s = %s", all, from);
-        emit_statement(im, "%s %s select(%s, %s, %s)", to, combine, condition, update, neutral);
+        emit_statement(im, "%s %s select(%s, %s, %s)", to, m.combine, condition, update,
+                       m.neutral ? m.neutral : to);
         return true;
     }
-    if (strcmp(how, "none") != 0)
-        return node_fail(im, "'reduction' is '%s', expected none, add, mul, max or min",
-                         name_shown(im->arena, how));
     struct tensor *hit = tensor_temporary(im, y->buffer, "hit", TYPE_BOOL, x->ndims, x->extent);
     struct tensor *value =
         hit ? tensor_temporary(im, y->buffer, "value", x->type, x->ndims, x->extent) : NULL;
@@ -297,6 +367,43 @@ bool op_scatter_elements(struct import *im) {
                    tensor_element(im, updates, from));
 }
 
+/* Is each place known, and named once? */
+static bool places_differ(struct import *im, const struct places *p) {
+    int64_t places = 1, n = p->depth ? p->index->elements / p->depth : 0;
+    for (int k = 0; k < p->depth; k++) places *= p->x->extent[k];
+    if (!p->index->data || n == 0 || n > places) return false;
+    bool *named = arena_array(im->arena, (size_t)places, sizeof *named);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = 0;
+        for (int k = 0; k < p->depth; k++) {
+            int64_t one = from_begin(tensor_int(p->index, i * p->depth + k), p->x->extent[k]);
+            if (one < 0 || one >= p->x->extent[k]) return false;
+            at = at * p->x->extent[k] + one;
+        }
+        if (named[at]) return false;
+        named[at] = true;
+    }
+    return true;
+}
+
+/* Updates of places that go on evenly, as where a slice is assigned. */
+static bool scatter_evenly(struct import *im, const struct places *p, struct tensor *updates,
+                           const char *const *from) {
+    struct meeting m;
+    const char *whole[MAX_DIMS];
+    if (!meeting_read(im, p->x->type, &m)) return false;
+    struct tensor *y = node_result(im, p->x->type, p->x->ndims, p->x->extent);
+    if (!y) return false;
+    if (m.combine || updates->elements < y->elements) {
+        axes_for(im, p->x->ndims, p->x->extent, whole);
+        emit_statement(im, "%s = %s", tensor_element(im, y, whole),
+                       tensor_element(im, p->x, whole));
+    }
+    emit_statement(im, "%s %s %s", tensor_element(im, y, p->at), m.combine ? m.combine : "=",
+                   tensor_element(im, updates, from));
+    return true;
+}
+
 bool op_scatter_nd(struct import *im) {
     struct places p = {0};
     struct tensor *updates = node_input(im, 2);
@@ -310,9 +417,11 @@ bool op_scatter_nd(struct import *im) {
     if (!fits)
         return node_fail(im, "the updates %s do not fit",
                          shape_text(im->arena, updates->ndims, updates->extent));
-    const char *condition = places_axes(im, &p);
+    bool even = places_differ(im, &p) && places_evenly(im, &p);
+    const char *condition = even ? NULL : places_axes(im, &p);
     for (int d = 0; d < lead; d++) from[d] = p.lead[d];
     for (int k = 0; k < p.ninner; k++) from[lead + k] = p.inner[k];
+    if (even) return scatter_evenly(im, &p, updates, from);
     return scatter(im, p.x, p.at, p.at, condition, tensor_element(im, updates, from));
 }
 

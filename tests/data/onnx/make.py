@@ -565,3 +565,13 @@ case('batch_normalization_training', [h.make_node('BatchNormalization', ['x', 'g
 for name, shape, w, options in (('all', (1, 2, 5, 4), (3, 2, 3, 3), dict(dilations=[6, 5], pads=[6, 5, 6, 5])), ('side', (1, 2, 5, 4), (3, 2, 3, 3), dict(dilations=[3, 3], pads=[7, 0, 0, 7])),
                                 ('steps', (1, 4, 3, 9), (4, 2, 5, 5), dict(dilations=[2, 4], pads=[4, 8, 4, 8], strides=[3, 2], group=2))):
     case('conv_wide_' + name, [h.make_node('Conv', ['x', 'w', 'b'], ['y'], **options)], {'x': own.standard_normal(shape).astype(np.float32)}, {'w': own.standard_normal(w).astype(np.float32), 'b': own.standard_normal(w[0]).astype(np.float32)}, {'y': T.FLOAT})
+# Known places that go on evenly, as where slices and windows are written by index: forwards, backwards, from the end, in grids
+own = np.random.default_rng(31)
+even = lambda *s: own.standard_normal(s).astype(np.float32)
+grid = np.stack(np.meshgrid([5, 3, 1], [0, 2, 4, 6], indexing='ij'), -1)
+for name, at, options in (('line', np.arange(-6, 0).reshape(6, 1), {}), ('grid', grid, {}), ('whole', np.arange(7)[::-1].reshape(7, 1), {}), ('one', np.array([[-2, 4]]), {}),
+                          ('add', np.array([[2], [4], [6]]), dict(reduction='add')), ('max', grid[:, 1:3], dict(reduction='max'))):
+    case('scatter_even_' + name, [h.make_node('ScatterND', ['x', 'i', 'u'], ['y'], **options)], {'x': even(7, 8, 3), 'u': even(*at.shape[:-1], *(7, 8, 3)[at.shape[-1]:])}, {'i': at}, {'y': T.FLOAT}, 18)
+case('gather_even_windows', [h.make_node('Gather', ['x', 'i'], ['y'], axis=1)], {'x': even(2, 9, 3)}, {'i': np.add.outer(2 * np.arange(4), np.arange(3))}, {'y': T.FLOAT})
+case('gather_even_grid', [h.make_node('GatherND', ['x', 'i'], ['y'])], {'x': even(7, 8, 3)}, {'i': grid}, {'y': T.FLOAT})
+case('gather_even_batch', [h.make_node('GatherND', ['x', 'i'], ['y'], batch_dims=1)], {'x': even(2, 8, 3)}, {'i': np.array([[[1], [3], [5]], [[2], [4], [6]]])}, {'y': T.FLOAT})

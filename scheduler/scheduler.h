@@ -41,6 +41,7 @@ enum price_term {
     PRICE_MEETINGS,  /* turns of two nests: queues that meet between them; not in the plan of one */
     PRICE_LANES,     /* an axis that fills an instruction in part; before plans are made */
     PRICE_OVERLAP,   /* of two nests: what the last steps of one hide of the next one's first fills */
+    PRICE_STATES,    /* a state that empties its memory, changed between whole tiles and tails */
     PRICE_TERMS
 };
 extern const char *const price_name[PRICE_TERMS];

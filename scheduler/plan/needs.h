@@ -18,6 +18,8 @@ bool needs_equal_tiles(const struct work *, const struct task *, const struct gr
                        int64_t *fixed);
 /* Does each word keep one value while a result of the nest is built? */
 bool needs_keep(struct work *, const struct nest *, const struct plan *);
+/* Cycles in which they change between whole tiles and tails. */
+double needs_changes(const struct work *, const struct task *, const struct plan *);
 
 /* needs.c */
 enum { MAX_FIELDS = 16 }; /* of a state that is needed */

@@ -8,6 +8,7 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
+#include <math.h>
 #include <string.h>
 
 struct mention {
@@ -87,6 +88,21 @@ static bool leaves_tail(const struct work *w, const struct task *t, const struct
     for (int k = 0; k < s.n; k++)
         if (s.size[k] > p->loop[i].tile && s.size[k] % p->loop[i].tile) return true;
     return false;
+}
+
+/* Both bodies come in each turn of what is outside. */
+double needs_changes(const struct work *w, const struct task *t, const struct plan *p) {
+    const struct instr *in = t->needle->in;
+    double each = 0, times = 0;
+    for (int k = 0; k < in->nneeds; k++) {
+        if (need_operand(in, &in->need[k]) < 0 || !state_is_fragile(w->edges, in, &in->need[k]))
+            continue;
+        int setter = state_setter(w->edges, in->need[k].state, in->queue);
+        each = fmax(each, configure_cycles(w->m, setter));
+    }
+    for (int i = 0; i < p->nloops && each > 0; i++)
+        if (leaves_tail(w, t, p, i)) times += 2 * plan_trips(w, p, i);
+    return times * each;
 }
 
 /* Copies that last over a loop with a tail: the states of both bodies must be there at once. */

@@ -587,6 +587,7 @@ static bool price_outward(struct work *w, const struct moves *moves, const struc
     if (waits > 1.05 * steady) p->bound = "waits for copies";
     steady = fmax(steady, after_lead(&c));
     steady = waits + price_add(&c, PRICE_BUSIEST, fmax(0, steady - waits));
+    steady += price_add(&c, PRICE_STATES, needs_changes(w, t, p));
     shared = steady * share.part;
     if (!graph_apart(w->m, t->needle->in->queue)) {
         double caches = caches_cycles(&refills[0], steady);

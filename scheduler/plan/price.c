@@ -10,7 +10,7 @@ const char *const price_name[PRICE_TERMS] = {
     "stream",  "pieces",  "stores on a bus", "giving back",    "returns",   "spills",
     "starts",  "slots",   "behind stores",   "apart",          "grains",    "last store",
     "busiest", "refills", "waking",          "ties",           "code",      "meetings",
-    "lanes",   "overlap"};
+    "lanes",   "overlap", "states"};
 
 bool price_counts(const struct work *w, enum price_term t) {
     return !w->options || !(w->options->left_out >> t & 1);

@@ -142,6 +142,19 @@ static bool check_call(struct walk *w, const struct mexpr *e) {
                  "min max ceil floor log2 pick sizeof with the right number of arguments");
 }
 
+static bool mentions_size(const struct kernel *k, const struct expr *e) {
+    int p = e && e->kind == EXPR_NAME ? kernel_param_index(k, e->name) : -1;
+    bool found = p >= 0 && (!k->param[p].value || mentions_size(k, k->param[p].value));
+    for (int i = 0; i < 3 && e && !found; i++) found = mentions_size(k, e->arg[i]);
+    return found;
+}
+
+/* A parameter of the semantics whose value follows from sizes that the schedule chooses. */
+static bool follows_from_sizes(const struct instr *x, const char *name) {
+    int p = x ? kernel_param_index(x->semantics, name) : -1;
+    return p >= 0 && mentions_size(x->semantics, x->semantics->param[p].value);
+}
+
 static bool name_fits(const struct scope *s, const char *name) {
     static const char *const at_sync[] = {"channel", "phase", "pending", "bytes"};
     const struct instr *x = s->instr;
@@ -163,6 +176,8 @@ static bool check_leaf(void *user, const struct mexpr *e) {
     enum type t;
     double index;
     if (e->kind == MEXPR_NAME) {
+        if (follows_from_sizes(s->instr, e->name))
+            return wrong(w, e->name, "what it stands for, written out: the schedule chooses sizes");
         if (name_fits(s, e->name)) return true;
         return wrong(
             w, e->name,

@@ -37,6 +37,8 @@ static const struct defect names[] = {
     {DRAFT "gemmini.xml", "slot(load)\"", "slot(lord)\"", "expected slot(STATE)", "slot(lord)"},
     {DRAFT "blas.xml", "500 + M*N*K/28", "500 + M*N*Q/28", "'Q' in interval", "M*N*Q"},
     {SHIPPED "cpu-blas.xml", "M*N*K/RATE", "M*N*K/RATS", "'RATS' in interval", "RATS"},
+    {DRAFT "blocks.xml", "kernel mm(M=1..32", "kernel mm(L=1..32, M=L",
+     "'M' in interval 'M*N*K', expected what it stands for, written out", "interval=\"M*N*K\""},
     {DRAFT "sim/pipe.xml", "\"N\" latency=\"5\"", "\"N\" latency=\"Q\"", "'Q' in latency",
      "latency=\"Q\""},
     {DRAFT "sim/pipe.xml", "overhead=\"2\"", "overhead=\"Q\"", "'Q' in overhead", "overhead=\"Q\""},

@@ -64,15 +64,22 @@ static double peak_rate(struct engine *e, int instr) {
     return in->queue >= 0 ? rate * (double)e->machine->queue[in->queue].width : rate;
 }
 
+static bool on_host(const struct machine *m, int instr) {
+    return m->instr[instr].queue >= 0 && machine_queue_is_host(m, m->instr[instr].queue);
+}
+
 /* The units whose instructions did MACs work side by side; of one unit the fastest instruction is
- * the peak. */
+ * the peak. What the host beside a device did is not in the device's cycles. */
 void count_utilisation(struct engine *e) {
     const struct machine *m = e->machine;
     double peak = 0, done = 0;
+    bool device = false;
+    for (int q = 0; q < m->nqueues; q++) device |= !machine_queue_is_host(m, q);
     for (int u = 0; u < m->nunits; u++) {
         double best = 0;
         for (int i = 0; i < m->ninstrs; i++) {
-            if (m->instr[i].unit != u || !e->result->macs_on[i]) continue;
+            if (m->instr[i].unit != u || !e->result->macs_on[i] || (device && on_host(m, i)))
+                continue;
             done += (double)e->result->macs_on[i];
             double rate = peak_rate(e, i);
             if (rate > best) best = rate;

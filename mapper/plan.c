@@ -23,6 +23,8 @@ enum {
     INSIDE = -3
 };
 
+/* A device's products on the host: dearer than whatever keeps them there. */
+static const double LEFT_TO_HOST = 1e13;
 static const double UNKNOWN = -1; /* what follows was not looked at */
 
 static int compare_ints(const void *a, const void *b) {
@@ -297,6 +299,15 @@ static int trial_mapping(struct covering *c, const struct option *o) {
     return covering_add(c, &o->map, o->view);
 }
 
+/* Who names a device wants sums of products done there: what leaves them to the host counts more
+ * than any time. */
+static double price_of(const struct covering *c, int stmt, const struct option *o) {
+    const struct program *p = c->cover->program;
+    bool away = has_device(c->machine) && !option_on_device(c->machine, o) &&
+                stmt_is_mac(p, &p->stmt[stmt]);
+    return o->cost + (away ? LEFT_TO_HOST : 0);
+}
+
 static void try_state(struct covering *c, struct making *m, int k, int from,
                       struct arena *scratch) {
     struct step_state x = m->step[k].state[from];
@@ -313,9 +324,11 @@ static void try_state(struct covering *c, struct making *m, int k, int from,
     struct arena own = c->scratch;
     c->scratch = *scratch;
     struct options all = options_remembered(c, &m->memo[k], stmt);
-    int tried = 0;
-    for (int i = 0; i < all.n && tried < MAX_TRIED; i++) {
+    int tried[2] = {0}; /* of a device's, and of the others, whose many ways would leave it none */
+    for (int i = 0; i < all.n; i++) {
         const struct option *o = &all.at[i];
+        int *of = &tried[!option_on_device(c->machine, o)];
+        if (*of == MAX_TRIED) continue;
         x.chosen[k] = o->fallback ? FALLBACK : trial_mapping(c, o);
         uint64_t key = key_of(c, m->plan, &m->classes, k + 1, x.chosen);
         bool known = false; /* cheaper options come first */
@@ -324,8 +337,9 @@ static void try_state(struct covering *c, struct making *m, int k, int from,
             known = to && to->key == key;
         }
         if (known) continue;
-        tried++;
-        add_way(m, k, from, add_state(m, k + 1, key, x.cost + o->cost, x.chosen), o->cost);
+        ++*of;
+        double cost = price_of(c, stmt, o);
+        add_way(m, k, from, add_state(m, k + 1, key, x.cost + cost, x.chosen), cost);
     }
     *scratch = c->scratch;
     c->scratch = own;

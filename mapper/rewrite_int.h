@@ -161,7 +161,7 @@ extern const struct rewrite rw_residual;                                        
 extern const struct rewrite rw_lanes;                                                        /* rw_lanes.c */
 extern const struct rewrite rw_phases;                                                       /* rw_phases.c */
 extern const struct rewrite rw_winograd_2, rw_winograd_4;                                    /* rw_winograd.c */
-extern const struct rewrite rw_widen, rw_offset, rw_narrow, rw_narrow_sum, rw_digits;        /* rw_types.c */
+extern const struct rewrite rw_widen, rw_widen_other, rw_offset, rw_narrow, rw_narrow_sum, rw_digits;        /* rw_types.c */
 extern const struct rewrite rw_transpose, rw_reshape, rw_im2col;                             /* rw_pack.c */
 extern const struct rewrite rw_split, rw_trim, rw_fuse, rw_drop_axis, rw_add_axis;                    /* rw_axes.c */
 

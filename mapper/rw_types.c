@@ -151,26 +151,51 @@ static struct program *widen_unasked(const struct program *p, int at, const stru
     return NULL;
 }
 
+static struct program *widen_one(const struct program *p, int at, const struct operand_pair *x) {
+    for (int k = 0; k < 2; k++)
+        if (x->read[k] >= 0 && x->have[k] != x->want[k] && holds(x->want[k], x->have[k]) &&
+            holds(x->f.type, x->want[k]))
+            return convert(p, at, x, k);
+    return NULL;
+}
+
 static struct program *widen(const struct program *p, const struct failure *why,
                              const struct needle *n) {
     struct operand_pair x;
     if (!find_pair(p, why, n, &x)) return NULL;
     if (why->instr < 0) return widen_unasked(p, why->stmt, n, &x);
-    for (int k = 0; k < 2; k++)
-        if (x.read[k] >= 0 && x.have[k] != x.want[k] && holds(x.want[k], x.have[k]) &&
-            holds(x.f.type, x.want[k]))
-            return convert(p, why->stmt, &x, k);
-    return NULL;
+    return widen_one(p, why->stmt, &x);
+}
+
+/* Factors of one type, of which the instruction reads one wider: the other one than above, which
+ * may come where that does not. */
+static struct program *widen_other(const struct program *p, const struct failure *why,
+                                   const struct needle *n) {
+    struct operand_pair x;
+    if (!find_pair(p, why, n, &x) || x.have[0] != x.have[1] || x.want[0] == x.want[1]) return NULL;
+    enum type first = x.want[0];
+    x.want[0] = x.want[1];
+    x.want[1] = first;
+    return widen_one(p, why->stmt, &x);
 }
 
 const struct rewrite rw_widen = {
     .name = "widen",
     .doc = "an operand is copied to the wider type that the instruction reads",
-    .answers = ANSWERS(TYPE),
+    .answers = ANSWERS(TYPE) | ANSWERS(OPERATION),
     .effect = REWRITE_EXACT,
     .everywhere = true,
     .by_needle = true,
     .apply = widen,
+};
+
+const struct rewrite rw_widen_other = {
+    .name = "widen-other",
+    .doc = "the same of the other operand, where both have one type",
+    .answers = ANSWERS(TYPE) | ANSWERS(OPERATION),
+    .effect = REWRITE_EXACT,
+    .by_needle = true,
+    .apply = widen_other,
 };
 
 /* Only beside an operand that has the narrow type already: the program multiplies at that

@@ -81,6 +81,7 @@ static const struct rewrite_case cases[] = {
      1},
     {"widen", "mm.i16.i16", MATMUL("i8", "i16", "i32"), 1},
     {"widen", "mm.f32.f32", MATMUL("f16", "f32", "f32"), 1},
+    {"widen-other", "mm.i16.i8", MATMUL("i8", "i8", "i32"), 1},
     {"offset", "mm.u8.i8", MATMUL("i8", "i8", "i32"), 1},
     {"offset", "mm.i8.i8", MATMUL("u8", "i8", "i32"), 1},
     {"offset", "mm.u8.i8",
@@ -336,6 +337,8 @@ static const struct rewrite_case refusals[] = {
      0},
     {"widen", "mm.i8.i8", MATMUL("i16", "i8", "i32"), 1},
     {"widen", "mm.f16.f16", MATMUL("f32", "f32", "f32"), 1},
+    {"widen-other", "mm.i16.i8", MATMUL("i16", "i8", "i32"), 1}, /* the types differ */
+    {"widen-other", "mm.i16.i16", MATMUL("i8", "i8", "i32"), 1},
     {"offset", "mm.u8.i8", MATMUL("i16", "i8", "i32"), 1},
     {"offset", "mm.u8.i8", MATMUL("u8", "i8", "i32"), 1},
     {"shift", "mm.moved", MOVED("in", "i8", "0"), 1}, /* what takes it back is made in each run */

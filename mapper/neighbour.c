@@ -275,6 +275,20 @@ static bool left_there(const struct pricing *q, int o) {
     return false;
 }
 
+/* Nothing brings operand o from home as it lies there, but the move of `from` on its way: the
+ * schedule lets it place the elements as they are wanted. */
+static bool made_on_the_way(const struct pricing *q, const struct decided *from, int o) {
+    const struct machine *m = q->c->machine;
+    if (!m->instr[from->map->instr].is_move || from->needle->fragment[from->needle->dst] ||
+        !(memories(m, from->map, from->needle->dst) & memories(m, q->m, o)) ||
+        !isinf(operand_in_cost(q->c->needles, q->n, o, 0)))
+        return false;
+    for (int k = 0; k < from->needle->noperands; k++)
+        if (from->map->operand[k].role == OPERAND_READ && !(from->needle->home >> k & 1))
+            return false;
+    return true;
+}
+
 /* A buffer that statement w wrote comes to operand o (or to the fallback). */
 static double arrival(const struct pricing *q, int w, int o, const struct access *a) {
     struct decided by = decided(q->c, w);
@@ -283,7 +297,9 @@ static double arrival(const struct pricing *q, int w, int o, const struct access
     bool home = q->m && q->n->home >> o & 1;
     if (from) {
         const struct needle *n = by.needle;
-        if (q->m && operands_agree(q->c, by.program, from, n->dst, q->p, q->m, o)) return 0;
+        if (q->m && (operands_agree(q->c, by.program, from, n->dst, q->p, q->m, o) ||
+                     made_on_the_way(q, &by, o)))
+            return 0;
         double out = out_price(q->c, from, n->dst, elements);
         if (!q->m)
             return out + doorbell_price(q->c->machine, q->c->machine->instr[from->instr].queue);

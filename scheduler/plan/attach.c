@@ -9,6 +9,7 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
+#include <string.h>
 
 struct stmt *attached_stmt(const struct work *w, const struct attachment *x) {
     return &w->p->stmt[w->task[x->task].stmt];
@@ -56,6 +57,16 @@ bool attached_fit(struct work *w, const struct opnd *o, const struct slot *s,
     return fit_box(w, &one, 0, fill ? home : o->memory, fill ? o->memory : home, &box, fit);
 }
 
+/* The same tile anywhere in the buffer, at whole blocks: windows begin where their axes say. */
+static void move_anywhere(struct work *w, const struct buffer *b, const struct geom *g,
+                          struct region *r) {
+    for (int d = 0; d < b->ndims; d++) {
+        int64_t last = (b->extent[d] - r->n[d].max) / g->block[d];
+        if (last > 0)
+            r->lo[d] = val_scale(&w->s->arena, val_var(&w->s->arena, 0, last), g->block[d]);
+    }
+}
+
 const char *attached_check(struct work *w, const struct task *t, const struct opnd *o, bool fill) {
     struct region r;
     struct fit fit;
@@ -63,14 +74,40 @@ const char *attached_check(struct work *w, const struct task *t, const struct op
     const struct geom *g = &o->geom;
     const char *why =
         fill ? "no move that computes brings it there" : "no move that computes brings it home";
-    operand_sample(w, t, o, true, &r);
+    operand_sample(w, t, o, o->writes, &r);
     struct slot s = slot_make(&w->s->arena, g, &r);
+    if (fill && !o->writes) move_anywhere(w, &w->p->buffer[v.of], g, &r);
     for (int d = 0; d < w->p->buffer[v.of].ndims; d++) {
         bool ends = w->p->buffer[v.of].extent[d] % g->block[d] || (!fill && g->live >> d & 1);
         if (g->block[d] > 1 && ends && (fill || !home_is_padded(w, v.buffer, g, d, true)))
             return why;
     }
     return (fill && g->loose) || !attached_fit(w, o, &s, &r, fill, &fit) ? why : NULL;
+}
+
+/* One statement of the same operations on the same types. */
+static bool computes_alike(const struct program *a, const struct program *b) {
+    const struct stmt *x = &a->stmt[0], *y = &b->stmt[0];
+    if (a->nstmts != 1 || b->nstmts != 1 || x->nops != y->nops || x->nreads != y->nreads ||
+        x->combine != y->combine || memcmp(x->op, y->op, (size_t)x->nops * sizeof *x->op) != 0)
+        return false;
+    for (int r = 0; r < x->nreads; r++)
+        if (a->buffer[x->read[r].buffer].type != b->buffer[y->read[r].buffer].type) return false;
+    return a->buffer[x->dst.buffer].type == b->buffer[y->dst.buffer].type;
+}
+
+bool attached_other(struct work *w, const struct task *t, struct opnd *o) {
+    struct attachment *x = o->attached;
+    while (x->side != FILLS) x = x->next;
+    const struct move first = x->move;
+    for (int i = 0; i < w->m->ninstrs; i++)
+        if (w->m->instr[i].is_move && i != first.needle->instr &&
+            move_begins(w, i, o->memory, &x->move) &&
+            computes_alike(first.needle->bound, x->move.needle->bound) &&
+            !attached_check(w, t, o, true))
+            return true;
+    x->move = first;
+    return false;
 }
 
 void attached_issue(struct work *w, const struct opnd *o, bool fill, const struct fit *f,

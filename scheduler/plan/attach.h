@@ -43,6 +43,7 @@ struct stmt *attached_stmt(const struct work *, const struct attachment *);
 /* Where the elements lie that the operand's moves bring or take: of what is attached, else of the buffer. */
 struct view attached_view(const struct work *, const struct opnd *, int buffer, bool fill);
 const char *attached_check(struct work *, const struct task *, const struct opnd *, bool fill); /* layouts; why not */
+bool attached_other(struct work *, const struct task *, struct opnd *); /* another move that computes the same brings it */
 bool attached_fit(struct work *, const struct opnd *, const struct slot *, const struct region *, bool fill, struct fit *);
 /* What the move executes, of the region; turn[i]: of the loop over dimension i of the box. */
 void attached_issue(struct work *, const struct opnd *, bool fill, const struct fit *, const struct region *,
@@ -60,6 +61,7 @@ const char *finish_beside_check(struct work *, const struct task *, const struct
 /* begin.c */
 bool begin_link(struct work *, int task); /* it starts a reduction's sums, as their move from home */
 bool begin_side(struct work *, int user, struct opnd *, int core); /* the same of what `user`, which follows core, reads */
+bool begin_read(struct work *, int task); /* the same of what a reduction reads, where only its move leads there */
 bool begin_pack(struct work *, const struct opnd *);
 
 /* follow.c */

@@ -8,6 +8,8 @@
 #include "scheduler/plan/layouts.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/recur.h"
+#include "scheduler/plan/routes.h"
+#include "scheduler/plan/search_known.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
@@ -119,6 +121,51 @@ bool begin_side(struct work *w, int user, struct opnd *o, int core) {
     return maker >= 0 && uses == 1 && is_start(w, &w->task[maker]) &&
            !written_after(w, w->p->stmt[w->task[maker].stmt].read[0].buffer, w->task[core].stmt) &&
            adopt(w, maker, o, t, read);
+}
+
+/* The only task that reads the buffer, a reduction, and the operand that it has it in. */
+static struct opnd *only_reader(struct work *w, int buffer, int *task) {
+    struct opnd *found = NULL;
+    for (int i = 0; i < w->norder; i++) {
+        const struct stmt *x = &w->p->stmt[w->order[i]];
+        if (!stmt_reads(x, buffer)) continue;
+        int k = w->task_of[w->order[i]];
+        if (found || k < 0 || x->combine == COMBINE_SET) return NULL;
+        for (int o = 0; o < w->task[k].nops; o++) {
+            struct opnd *op = &w->task[k].op[o];
+            if (op->where == IN_IMM || op->read < 0 || x->read[op->read].buffer != buffer) continue;
+            if (found || op->writes || x->read[op->read].has_fill) return NULL;
+            found = op;
+        }
+        *task = k;
+    }
+    return found;
+}
+
+static bool written_once(const struct work *w, int buffer) {
+    int n = 0;
+    for (int i = 0; i < w->norder; i++) n += w->p->stmt[w->order[i]].dst.buffer == buffer;
+    return n == 1;
+}
+
+bool begin_read(struct work *w, int task) {
+    struct task *t = &w->task[task];
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    int buffer = st->dst.buffer, reader;
+    struct move mv;
+    if (!is_start(w, t) || w->p->buffer[buffer].role != ROLE_TEMP || !written_once(w, buffer) ||
+        !reads_plainly(w->p, &st->read[0]) || !reads_plainly(w->p, &st->dst) ||
+        written_after(w, st->read[0].buffer, t->stmt))
+        return false;
+    struct opnd *o = only_reader(w, buffer, &reader);
+    if (!o || o->where != IN_LOCAL || o->attached || w->p->stmt[w->task[reader].stmt].scope ||
+        graph_is_static(w->m, o->memory) ||
+        route_leads(w, known_moves(w->searches, w), &w->task[reader], o) ||
+        !move_begins(w, t->needle->instr, o->memory, &mv) ||
+        mv.needle->in->operand[mv.to_operand].type != o->decl->type)
+        return false;
+    attach(w, task, &mv, o, FILLS);
+    return true;
 }
 
 /* What it reads gets the layout that the move wants: a temporary as its own, an argument in a copy.

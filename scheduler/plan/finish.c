@@ -52,7 +52,8 @@ static bool same_element(const struct program *p, const struct access *a, uint64
 static bool read_elsewhere(const struct work *w, int buffer, int core, int finish) {
     int zero = w->task[core].init;
     for (int k = 0; k < w->task[core].nops; k++) {
-        const struct attachment *x = attached_at(&w->task[core].op[k], FILLS);
+        const struct opnd *o = &w->task[core].op[k];
+        const struct attachment *x = o->writes ? attached_at(o, FILLS) : NULL;
         if (x) zero = w->task[x->task].stmt;
     }
     for (int i = 0; i < w->norder; i++) {

@@ -16,7 +16,7 @@ static bool nest_may(const struct work *w, const struct nest *n) {
         const struct task *t = &w->task[nest_task(n, i)];
         for (int o = 0; o < t->nops; o++)
             for (const struct attachment *x = t->op[o].attached; x; x = x->next)
-                if (x->side != FILLS) return false;
+                if (x->side != FILLS || !t->op[o].writes) return false;
     }
     return n->core < 0 || (!join_has(w, w->task[n->core].stmt) &&
                            nest_chain_queue(w, n) == w->task[n->core].needle->in->queue);

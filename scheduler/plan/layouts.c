@@ -280,6 +280,10 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         return "an operand that is read at several places does not lie as the instruction wants it";
     if (!geom_make(w, t, o)) {
         *changed = true;
+        if (!o->writes && attached_at(o, FILLS)) {
+            attached_drop(w, t, FILLS, "the index of what it makes does not follow the axes");
+            return NULL;
+        }
         if (route_plain(w, moves, t, o)) return NULL;
         if (o->writes) {
             attached_drop(w, t, STORES, "its result's index does not follow the needle's axes");
@@ -296,9 +300,11 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
     }
     if (only_copies(w, t) && mostly_padding(w, t, o))
         return "its home would be padding for the most part";
-    if (attached_at(o, FILLS) && (why = attached_check(w, t, o, true))) {
-        attached_drop(w, t, FILLS, why);
+    if (attached_at(o, FILLS) && (why = attached_check(w, t, o, true)) &&
+        (o->writes || !attached_other(w, t, o))) {
         *changed = true;
+        if (!o->writes && !o->repairs++ && begin_pack(w, o)) return NULL;
+        attached_drop(w, t, FILLS, why);
         return NULL;
     }
     if ((why = finish_beside_check(w, t, o))) {

@@ -57,6 +57,17 @@ static bool is_finished(const struct work *w, const struct nest *n, int buffer) 
     return false;
 }
 
+/* Is it executed on a result of the nest, or on its way home? What fills copies reads the home. */
+static bool takes_result(const struct work *w, const struct nest *n, int stmt) {
+    for (int i = 0; i < nest_ntasks(n); i++) {
+        const struct task *t = &w->task[nest_task(n, i)];
+        for (int k = 0; k < t->nops; k++)
+            for (const struct attachment *x = t->op[k].attached; x; x = x->next)
+                if (x->side != FILLS && w->task[x->task].stmt == stmt) return true;
+    }
+    return false;
+}
+
 bool needs_home(const struct work *w, const struct nest *n, int buffer) {
     if (is_finished(w, n, buffer)) return true;
     if (w->p->buffer[buffer].role != ROLE_TEMP || recur_carries(w, buffer)) return true;
@@ -64,7 +75,7 @@ bool needs_home(const struct work *w, const struct nest *n, int buffer) {
     const int *use = buffer_uses(w, buffer, &count);
     for (int i = 0; i < count; i++) {
         int s = use[i];
-        if (w->task_of[s] == -2 || in_nest(w, n, w->task_of[s])) continue;
+        if (in_nest(w, n, w->task_of[s]) || takes_result(w, n, s)) continue;
         if (stmt_reads(&w->p->stmt[s], buffer)) return true;
         if (w->p->stmt[s].dst.buffer == buffer && w->p->stmt[s].combine != COMBINE_SET) return true;
     }

@@ -79,7 +79,7 @@ static int only_writer(const struct program *p, int buffer) {
 
 int pack_planes_inside(const struct work *w, const struct task *t, const struct opnd *o,
                        struct home *h) {
-    if (o->where != IN_LOCAL || o->read < 0 || o->writes) return -1;
+    if (o->where != IN_LOCAL || o->read < 0 || o->writes || o->attached) return -1;
     for (int i = 0; i < o->geom.ninner; i++)
         if (o->geom.at[i].dim >= 0 && o->geom.block[o->geom.at[i].dim] > 1) return -1;
     const struct access *acc = &w->p->stmt[t->stmt].read[o->read];

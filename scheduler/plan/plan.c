@@ -74,7 +74,7 @@ static struct transfer transfer_of(const struct pricing *c, const struct task *t
         if (h->pinned) x.often = moved / all;
     }
     moved *= blocks_add(c->w, acc);
-    int stored = fill ? acc->buffer : attached_view(c->w, o, acc->buffer, false).buffer;
+    int stored = attached_view(c->w, o, acc->buffer, fill).buffer;
     x.bytes = moved * (double)type_size(c->w->p->buffer[stored].type);
     moved *= zeros_add(c->w, o, acc, fill);
     x.share = fmin(1, moved / (x.trips * x.often * x.copy.elements));
@@ -405,7 +405,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
         if (attached_at(o, CHANGES) && (blocks > 1 || !follow_price(c, o, &c->plan->hold[i])))
             return false;
-        if (attached_at(o, FILLS) &&
+        if (o->writes && attached_at(o, FILLS) &&
             (blocks > 1 || !price_start(c, t, o, acc, c->plan->hold[i].depth)))
             return false;
         if (load && blocks > 1 && !price_blocks(c, t, o, &c->plan->hold[i], blocks)) return false;

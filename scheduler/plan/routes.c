@@ -287,7 +287,8 @@ static bool way_fits(struct work *w, const struct moves *moves, const struct tas
 static bool pick(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o,
                  bool write, double *cost, const char **why) {
     *cost = 0;
-    if (write && attached_at(o, STORES)) return !(*why = attached_check(w, t, o, false));
+    if (write ? attached_at(o, STORES) != NULL : !o->writes && attached_at(o, FILLS))
+        return !(*why = attached_check(w, t, o, !write));
     struct route found[MAX_ROUTES], *mine = write ? &o->out : &o->in;
     const char *first = NULL;
     int n = routes_find(w, moves, o, stored(w, t, o, write), write, found);

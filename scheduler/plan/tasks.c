@@ -488,7 +488,7 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
             return "an operand changed in place is read at another index";
     }
     why = recur_check(w, t);
-    if (why || t->finishes || begin_link(w, task)) return why;
+    if (why || t->finishes || begin_link(w, task) || begin_read(w, task)) return why;
     t->group = choose_groups(w, t, map);
     if (dense)
         why = sizes_dense(w, t, t->group, fixed) ? choose_sizes(w, t, map, fixed)

@@ -15,6 +15,7 @@ bool wire_check(const char *path, const uint8_t *bytes, size_t length,
 /* A list of tensors, which operators on sequences alone take. */
 struct sequence {
     int n;
+    bool optional; /* not a sequence: its part, if there is one */
     struct tensor **part;
 };
 
@@ -245,8 +246,8 @@ bool inner_node(struct import *, const char *op, const char *a, const char *b, c
 
 /* ---- loop_count.c ---- */
 enum loop_end { LOOP_END_FAILED, LOOP_END_KNOWN, LOOP_END_BY_VALUE };
-/* How often a Loop's body runs, *steps at most, if its condition was true before: known where the body's first result follows
- * from the number of the iteration and from what is known; failed after reporting. */
+/* How often a Loop's body runs, if its condition was true before: *steps, which comes in as the most there may be. By value: it
+ * may end before. Failed after reporting. */
 enum loop_end loop_count(struct import *, const Onnx__GraphProto *body, int64_t *steps);
 
 /* function.c: the model's graph without calls of the model's functions; NULL after reporting */
@@ -338,7 +339,9 @@ bool standard_domain(const char *domain);
     X(SequenceEmpty, 0, 0, sequence_empty) X(SequenceConstruct, 1, -1, sequence_construct) \
     X(SequenceInsert, 2, 3, sequence_insert) X(SequenceErase, 1, 2, sequence_erase) \
     X(SequenceAt, 2, 2, sequence_at) X(SequenceLength, 1, 1, sequence_length) \
-    X(SplitToSequence, 1, 2, split_to_sequence) X(ConcatFromSequence, 1, 1, concat_from_sequence)
+    X(SplitToSequence, 1, 2, split_to_sequence) X(ConcatFromSequence, 1, 1, concat_from_sequence) \
+    X(Optional, 0, 1, optional) X(OptionalHasElement, 0, 1, optional_has_element) \
+    X(OptionalGetElement, 1, 1, optional_get_element)
 /* The same for the domain com.microsoft. */
 #define MICROSOFT_OPERATORS(X) \
     X(QLinearAdd, 7, 8, qlinear_add) X(QLinearMul, 7, 8, qlinear_mul) \

@@ -496,7 +496,7 @@ static bool loop_ends(struct import *im, struct loop *l, struct tensor *go, bool
     enum loop_end end = l->steps ? loop_count(im, l->body, &l->steps) : LOOP_END_KNOWN;
     l->counted = end == LOOP_END_KNOWN && !l->go;
     if (end == LOOP_END_FAILED) return false;
-    if (!limited && (end == LOOP_END_BY_VALUE || l->steps == MAX_COUNT))
+    if (!limited && l->steps == MAX_COUNT)
         return node_fail(im, "how often it runs at most is not known when compiling: it has no "
                              "trip count, and its condition follows from values");
     if (!l->counted && l->outputs > 0)
@@ -517,16 +517,17 @@ bool op_loop(struct import *im) {
     if (count ? !count->data || count->elements != 1 : im->node->n_input > 0 && *im->node->input[0])
         return node_fail(im, "how often it runs at most is not known when compiling: give the trip "
                              "count by value (-D NAME=3)");
-    l.steps = count ? tensor_int(count, 0) : MAX_COUNT;
-    if (l.steps < 0 || l.steps > MAX_COUNT)
-        return node_fail(im, "its trip count is %" PRId64 ", expected 0 to %d", l.steps, MAX_COUNT);
-    if (!loop_ends(im, &l, go, count != NULL)) return false;
+    bool limited = count && tensor_int(count, 0) <= MAX_COUNT;
+    l.steps = limited ? tensor_int(count, 0) : MAX_COUNT;
+    if (l.steps < 0) return node_fail(im, "its trip count is %" PRId64, l.steps);
+    if (!loop_ends(im, &l, go, limited)) return false;
     if (l.steps == 0 && l.outputs > 0)
         return node_fail(im, "it runs no iteration: its scanned results are empty");
     l.out = arena_array(im->arena, (size_t)l.outputs + 1, sizeof *l.out);
     struct name_table from = {0};
     name_put(im->arena, &from, body_input(&l, 0), im);
-    if (l.steps == 0 || carries_sequence(im, &l) || needs_number(im, l.body, &from)) return iterations(im, &l);
+    if (l.steps == 0 || carries_sequence(im, &l) || needs_number(im, l.body, &from))
+        return iterations(im, &l);
     return recurrence(im, &l, 1, body_input(&l, 0), body_input(&l, 1));
 }
 #endif

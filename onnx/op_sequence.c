@@ -1,4 +1,4 @@
-/* Sequences of tensors: lists that are known when compiling. No statement is made of them but for their parts. */
+/* Sequences of tensors, and optionals: lists that are known when compiling. No statement is made of them but for their parts. */
 #include "onnx/onnx.h"
 
 #ifdef ISAMAP_WITH_ONNX
@@ -9,7 +9,7 @@
 
 bool node_on_sequences(const Onnx__NodeProto *node) {
     const char *op = node->op_type;
-    return strncmp(op, "Sequence", 8) == 0 || strcmp(op, "SplitToSequence") == 0 || strcmp(op, "ConcatFromSequence") == 0;
+    return strncmp(op, "Sequence", 8) == 0 || strncmp(op, "Optional", 8) == 0 || strcmp(op, "SplitToSequence") == 0 || strcmp(op, "ConcatFromSequence") == 0;
 }
 
 static struct sequence *sequence_input(struct import *im) {
@@ -84,6 +84,35 @@ bool op_sequence_length(struct import *im) {
     int64_t n = s ? s->n : 0;
     return s && node_constant(im, TYPE_I64, 0, NULL, arena_copy(im->arena, &n, sizeof n));
 }
+
+/* ---- optionals: lists of one part or none ---- */
+
+bool op_optional(struct import *im) {
+    struct tensor *x = node_given(im, 0);
+    attribute_find(im, "type");
+    struct sequence *s = sequence_result(im, x != NULL);
+    s->optional = true;
+    s->part[0] = x;
+    return true;
+}
+
+bool op_optional_has_element(struct import *im) {
+    const struct tensor *x = node_given(im, 0);
+    int64_t any = x && !(x->list && x->list->optional && x->list->n == 0);
+    return node_constant(im, TYPE_BOOL, 0, NULL, arena_copy(im->arena, &any, sizeof any));
+}
+
+/* What is no optional is its own element. */
+bool op_optional_get_element(struct import *im) {
+    struct tensor *x = node_given(im, 0);
+    if (x->list && x->list->optional) x = x->list->part[0];
+    if (!x) return node_fail(im, "the optional has no element");
+    if (!x->list) return node_alias(im, x, x->ndims, x->extent);
+    name_put(im->arena, &im->value, im->node->output[0], x);
+    return true;
+}
+
+/* ---- parts and wholes ---- */
 
 /* Parts along an axis: of one element each (without the axis where `keepdims` is 0), of a number, or of several. */
 bool op_split_to_sequence(struct import *im) {

@@ -575,3 +575,21 @@ for name, at, options in (('line', np.arange(-6, 0).reshape(6, 1), {}), ('grid',
 case('gather_even_windows', [h.make_node('Gather', ['x', 'i'], ['y'], axis=1)], {'x': even(2, 9, 3)}, {'i': np.add.outer(2 * np.arange(4), np.arange(3))}, {'y': T.FLOAT})
 case('gather_even_grid', [h.make_node('GatherND', ['x', 'i'], ['y'])], {'x': even(7, 8, 3)}, {'i': grid}, {'y': T.FLOAT})
 case('gather_even_batch', [h.make_node('GatherND', ['x', 'i'], ['y'], batch_dims=1)], {'x': even(2, 8, 3)}, {'i': np.array([[[1], [3], [5]], [[2], [4], [6]]])}, {'y': T.FLOAT})
+# Loops that end when a value is reached, or after so many iterations: by And, by Not and Or, by a branch (as `while` is exported), beside the largest trip count there is
+def counted(name, ends, most=()):
+    steps = h.make_graph([h.make_node('Add', ['m', 'one'], ['n']), h.make_node('Mul', ['s', 'half'], ['v']), h.make_node('ReduceMax', ['v'], ['w'], keepdims=0)] + ends, 'body', [value('i', T.INT64, []), value('go', T.BOOL, []), value('m', T.INT64, []), value('s', T.FLOAT, None)],
+                         [value('on', T.BOOL, []), value('n', T.INT64, []), value('v', T.FLOAT, None)])
+    case('loop_until_' + name, [h.make_node('Loop', [*most, 'yes', 'zero', 'x'] if most else ['', 'yes', 'zero', 'x'], ['k', 'y'], body=steps)], {'x': np.array([1, 0.5, -2], np.float32)},
+         {'one': np.int64(1), 'zero': np.int64(0), 'half': np.float32(1.5), 'top': np.float32(20), 'last': np.int64(5 if name == 'counted' else 12), 'yes': np.bool_(True), 'all': np.int64(2**63 - 1)}, {'k': T.INT64, 'y': T.FLOAT}, 17)
+less = [h.make_node('Less', ['w', 'top'], ['a']), h.make_node('Less', ['n', 'last'], ['b'])]
+counted('and', less + [h.make_node('And', ['b', 'a'], ['on'])])
+counted('counted', less + [h.make_node('And', ['b', 'a'], ['on'])], ['all'])
+counted('not', [h.make_node('GreaterOrEqual', ['w', 'top'], ['a']), h.make_node('GreaterOrEqual', ['n', 'last'], ['b']), h.make_node('Or', ['a', 'b'], ['c']), h.make_node('Not', ['c'], ['on'])])
+counted('branch', less[:1] + [h.make_node('If', ['a'], ['on'], then_branch=h.make_graph([h.make_node('Less', ['n', 'last'], ['b'])], 'then', [], [value('b', T.BOOL, [])]),
+                                          else_branch=h.make_graph([h.make_node('Identity', ['a'], ['c'])], 'else', [], [value('c', T.BOOL, [])]))])
+x = np.linspace(-1, 1, 6).reshape(2, 3).astype(np.float32)
+maybe = h.make_tensor_type_proto(T.FLOAT, [2, 3])
+case('optional_some', [h.make_node('Optional', ['x'], ['o']), h.make_node('OptionalHasElement', ['o'], ['b']), h.make_node('OptionalGetElement', ['o'], ['y'])], {'x': x}, {}, {'y': T.FLOAT, 'b': T.BOOL}, 18)
+case('optional_none', [h.make_node('Optional', [], ['o'], type=maybe), h.make_node('OptionalHasElement', ['o'], ['b']), h.make_node('If', ['b'], ['y'], then_branch=h.make_graph([h.make_node('OptionalGetElement', ['o'], ['p'])], 'then', [], [value('p', T.FLOAT, [2, 3])]),
+     else_branch=h.make_graph([h.make_node('Neg', ['x'], ['q'])], 'else', [], [value('q', T.FLOAT, [2, 3])]))], {'x': x}, {}, {'y': T.FLOAT, 'b': T.BOOL}, 18)
+case('optional_tensor', [h.make_node('OptionalHasElement', ['x'], ['b']), h.make_node('OptionalGetElement', ['x'], ['y'])], {'x': x}, {}, {'y': T.FLOAT, 'b': T.BOOL}, 18)

@@ -179,16 +179,43 @@ static void check_emits(const struct machine *m, struct diags *d) {
 
 /* ---- instances ---- */
 
-static bool holds_all(const struct machine *m, const struct instr *x, int unit) {
+/* An operand in no memory of the unit's; NULL: there is none. */
+static const struct operand *held_outside(const struct machine *m, const struct instr *x,
+                                          int unit) {
     for (int i = 0; i < x->noperands; i++) {
         const struct operand *o = &x->operand[i];
         bool inside = false;
         for (int k = 0; k < o->nmemories; k++)
             inside |= o->memory[k] == MEMORY_IMM || memory_is_home(m, o->memory[k]) ||
                       unit_inside(m, m->memory[o->memory[k]].unit, unit);
-        if (!inside) return false;
+        if (!inside) return o;
     }
-    return true;
+    return NULL;
+}
+
+static bool runs_inside(const struct machine *m, const struct instr *x, int unit) {
+    return !x->is_move && x->queue >= 0 && unit_inside(m, m->queue[x->queue].unit, unit);
+}
+
+/* Are there instances of a unit around it, each with all that the instruction has? */
+static bool shared_around(const struct machine *m, const struct instr *x, int unit) {
+    for (int u = m->unit[unit].parent; u > 0; u = m->unit[u].parent)
+        if ((m->unit[u].is_virtual || m->unit[u].count_max > 1) && !held_outside(m, x, u))
+            return true;
+    return false;
+}
+
+/* Where others can run on several instances, those that cannot. */
+static void check_one_instance(const struct machine *m, int u, struct diags *d) {
+    for (int i = 0; i < m->ninstrs; i++) {
+        const struct instr *x = &m->instr[i];
+        const struct operand *o = runs_inside(m, x, u) ? held_outside(m, x, u) : NULL;
+        if (o && !shared_around(m, x, u))
+            warn(d, x->at,
+                 "only one instance of unit '%s' executes '%s': its operand '%s' lies in a memory "
+                 "outside of the unit, expected one in it",
+                 m->unit[u].id, x->id, o->buffer);
+    }
 }
 
 /* Instances of a unit work together where it has the queue itself (they share the loop of a nest),
@@ -200,10 +227,11 @@ static void check_instances(const struct machine *m, struct diags *d) {
         if (y->count < 2 && y->count_max < 2) continue;
         for (int i = 0; i < m->ninstrs; i++) {
             const struct instr *x = &m->instr[i];
-            if (x->is_move || x->queue < 0 || !unit_inside(m, m->queue[x->queue].unit, u)) continue;
+            if (!runs_inside(m, x, u)) continue;
             any = true;
-            used |= chosen ? holds_all(m, x, u) : m->queue[x->queue].unit == u;
+            used |= chosen ? !held_outside(m, x, u) : m->queue[x->queue].unit == u;
         }
+        if (used && chosen) check_one_instance(m, u, d);
         if (!any || used) continue;
         warn(d, y->at, "only one instance of unit '%s' can run: %s", y->id,
              chosen ? "its instructions use memories outside of it, expected memories of its own"

@@ -166,6 +166,7 @@ enum in_place read_in_place(const struct site *, int read);
 bool may_overwrite(const struct site *, const struct machine *, const struct needle *, int read);
 bool buffer_dead_after(const struct program *, int buffer, int stmt);
 bool items_touch(const struct program *, const struct item *, int n, int buffer);
+void items_touched(const struct program *, const struct item *, int n, bool *touched); /* sets those of the buffers they touch */
 bool stmt_in_recurrence(const struct program *, int stmt);
 bool stmt_continued(const struct program *, int stmt); /* a later one adds to its result */
 

@@ -28,27 +28,44 @@ struct matcher {
 
 /* ---- what may play an operand ---- */
 
-bool items_touch(const struct program *p, const struct item *item, int n, int buffer) {
+static bool visit(int b, int buffer, bool *touched) {
+    if (touched) touched[b] = true;
+    return b == buffer;
+}
+
+/* The buffers that items read or write, up to the one that is looked for. */
+static bool items_visit(const struct program *p, const struct item *item, int n, int buffer,
+                        bool *touched) {
     for (int i = 0; i < n; i++) {
         if (item[i].kind == ITEM_STMT) {
             const struct stmt *s = &p->stmt[item[i].stmt];
-            if (s->dst.buffer == buffer) return true;
+            if (visit(s->dst.buffer, buffer, touched)) return true;
             for (int r = 0; r < s->nreads; r++)
-                if (s->read[r].buffer == buffer) return true;
+                if (visit(s->read[r].buffer, buffer, touched)) return true;
         } else if (item[i].kind == ITEM_CALL) {
             const struct call *c = item[i].call;
             for (int r = 0; r < c->nreads; r++)
-                if (c->read[r] == buffer) return true;
+                if (visit(c->read[r], buffer, touched)) return true;
             for (int w = 0; w < c->nwrites; w++)
-                if (c->write[w] == buffer) return true;
+                if (visit(c->write[w], buffer, touched)) return true;
         } else {
             const struct recur *r = item[i].recur;
             for (int s = 0; s < r->nstates; s++)
-                if (r->state[s].from == buffer || r->state[s].to == buffer) return true;
-            if (items_touch(p, r->item, r->nitems, buffer)) return true;
+                if (visit(r->state[s].from, buffer, touched) ||
+                    visit(r->state[s].to, buffer, touched))
+                    return true;
+            if (items_visit(p, r->item, r->nitems, buffer, touched)) return true;
         }
     }
     return false;
+}
+
+bool items_touch(const struct program *p, const struct item *item, int n, int buffer) {
+    return items_visit(p, item, n, buffer, NULL);
+}
+
+void items_touched(const struct program *p, const struct item *item, int n, bool *touched) {
+    items_visit(p, item, n, -1, touched);
 }
 
 /* Where no recurrences are around it is found at once. */

@@ -84,14 +84,17 @@ int near_stmt(const struct near *near, const struct program *q, int from, int to
 struct program *near_whole(const struct near *near, const struct program *q, int from, int to) {
     const struct program *p = near->whole;
     if (!near->part) return program_copy(q);
-    struct program *wide = program_copy(p);
+    struct program *wide = q->naxes > p->naxes ? program_copy(p) : NULL;
     int more = q->nstmts - near->n, n = 0, next = 0;
-    const struct stmt **stmt = arena_array(&wide->arena, (size_t)(p->nstmts + more), sizeof *stmt);
+    struct arena scratch;
+    arena_init(&scratch);
+    const struct stmt **stmt = arena_array(&scratch, (size_t)(p->nstmts + more), sizeof *stmt);
     for (int a = p->naxes; a < q->naxes; a++)
         program_add_axis(wide, q->axis[a].name, q->axis[a].extent, a);
+    if (wide) p = wide;
     for (int s = 0; s < p->nstmts; s++) {
         bool own = next < near->n && near->of[next] == s;
-        if (!own) stmt[n++] = &wide->stmt[s];
+        if (!own) stmt[n++] = &p->stmt[s];
         if (own && next < from) stmt[n++] = &q->stmt[next];
         if (own && next == from)
             for (int k = from; k < to; k++) stmt[n++] = &q->stmt[k];
@@ -99,6 +102,7 @@ struct program *near_whole(const struct near *near, const struct program *q, int
         next += own;
     }
     struct program *whole = program_of_stmts(q, stmt, n);
-    program_free(wide);
+    if (wide) program_free(wide);
+    arena_free(&scratch);
     return whole;
 }

@@ -16,6 +16,7 @@ struct both {
     const struct program *p[2];
     int *axis; /* of program 0 → of program 1; -1: gone */
     struct window w;
+    bool *outside[2]; /* [buffer]: touched by what is not changed */
 };
 
 static bool row_same(const struct both *x, const int64_t *a, const int64_t *b) {
@@ -117,13 +118,19 @@ static struct program view_of(const struct both *x, int side) {
     return view;
 }
 
+static void find_outside(struct arena *arena, struct both *x) {
+    for (int k = 0; k < 2; k++) {
+        const struct program *p = x->p[k];
+        int to = x->w.to[k];
+        x->outside[k] = arena_array(arena, (size_t)p->nbuffers + 1, sizeof *x->outside[k]);
+        items_touched(p, p->item, x->w.from, x->outside[k]);
+        items_touched(p, p->item + to, p->nitems - to, x->outside[k]);
+    }
+}
+
 static bool seen_outside(const struct both *x, int side, int buffer) {
-    const struct program *p = x->p[side];
-    if (buffer >= x->p[0]->nbuffers) return false;
-    if (p->buffer[buffer].role != ROLE_TEMP) return true;
-    int to = x->w.to[side];
-    return items_touch(p, p->item, x->w.from, buffer) ||
-           items_touch(p, p->item + to, p->nitems - to, buffer);
+    return buffer < x->p[0]->nbuffers &&
+           (x->p[side]->buffer[buffer].role != ROLE_TEMP || x->outside[side][buffer]);
 }
 
 __attribute__((format(printf, 2, 0))) static bool refuse(struct text *why, const char *text,
@@ -204,6 +211,7 @@ struct verdict rewrite_judge(const struct rewrite *r, const struct program *befo
     struct both x = {.p = {before, after}};
     find_window(&arena, &x);
     if (r->by_ranges) reach_writers(&x);
+    find_outside(&arena, &x);
     if (declarations_agree(&x, why) && well_formed(&arena, &x, why)) {
         struct items a = {x.w.from, x.w.to[0]}, b = {x.w.from, x.w.to[1]};
         bool serves = sample_serves(r, &x);

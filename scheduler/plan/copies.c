@@ -145,6 +145,13 @@ static bool last_fits(struct work *w, const struct moves *moves, const struct pl
     return copy_fit(w, moves, acc->buffer, o, s, far, &r, fill, by, &f);
 }
 
+/* Of the buffer: of those that a tile or its rows repeat, one. */
+static double elements_once(const struct geom *g, const struct region *r, double elements) {
+    for (int i = 0; i < g->n; i++)
+        if (g->at[i].dim < 0) elements /= (double)(i < g->ninner ? g->at[i].mod : r->repeat.c);
+    return elements;
+}
+
 static void price_as(struct work *w, const struct moves *moves, const struct plan *p,
                      const struct task *t, const struct opnd *o, const struct access *acc,
                      bool fill, int depth, int by, struct copy *out) {
@@ -156,13 +163,14 @@ static void price_as(struct work *w, const struct moves *moves, const struct pla
     struct slot s = slot_make(&w->s->arena, &o->geom, &r);
     const struct slot *far = outer_slot(w, p, t, o, acc, fill, &outer);
     out->bytes = slot_bytes(w, o, &r);
-    out->elements = (double)s.elements.c;
+    out->elements = elements_once(&o->geom, &r, (double)s.elements.c);
     if (!copy_fit(w, moves, acc->buffer, o, &s, far, &r, fill, by, &f) ||
         !last_fits(w, moves, p, t, o, acc, fill, depth, by, &s, far))
         return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
     out->cycles = f.cycles + (fill && !far ? lines_crossed(w, o, &f) : 0);
+    out->reads = f.reads;
     instr_times(w->m, out->in, f.move->needle->bound, NULL, &out->latency, NULL, NULL);
     if (out->in->bus >= 0) out->latency += w->m->bus[out->in->bus].latency;
 }

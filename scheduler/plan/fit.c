@@ -306,18 +306,25 @@ static void fit_cost(struct work *w, struct fit *f) {
     const struct instr *in = f->move->needle->in;
     int64_t size[MAX_SIZES];
     double latency, interval, overhead, bytes = (double)type_size(f->move->type);
+    f->reads = 1;
     for (int i = 0; i < in->nranged; i++) size[i] = 0;
     for (int k = 0; k < f->move->naxes; k++) {
         const struct move_axis *ax = &f->move->axis[k];
         const struct box_dim *d = f->dim_of[k] >= 0 ? &f->box.dim[f->dim_of[k]] : NULL;
         if (ax->size >= 0) size[ax->size] = d ? d->extent.max : 1;
         if (ax->part >= 0) size[ax->part] = d ? d->extent.max : ax->fixed;
-        if (d && !val_is(d->from, 0)) bytes *= (double)d->extent.max;
+        bool once = ax->from.kind == STRIDE_CONST && ax->from.value == 0; /* it reads one for all */
+        if (!d || once) continue;
+        bytes *= (double)d->extent.max;
+        if (val_is(d->from, 0)) f->reads *= (double)d->extent.max;
     }
     instr_times(w->m, in, f->move->needle->bound, size, &latency, &interval, &overhead);
     f->issues = 1;
-    for (int i = 0; i < f->box.n; i++)
-        if (f->looped[i]) f->issues *= (double)f->box.dim[i].total.max;
+    for (int i = 0; i < f->box.n; i++) {
+        if (!f->looped[i]) continue;
+        f->issues *= (double)f->box.dim[i].total.max;
+        if (val_is(f->box.dim[i].from, 0)) f->reads *= (double)f->box.dim[i].total.max;
+    }
     const struct bus *bus = in->bus >= 0 ? &w->m->bus[in->bus] : NULL;
     double busy = interval, behind = in->blocking ? latency + (bus ? bus->latency : 0) : 0;
     if (bus && bus->burst > 0) bytes = ceil(bytes / bus->burst) * bus->burst;

@@ -41,6 +41,7 @@ struct fit { /* how a move copies a box */
     bool looped[MAX_COORDS]; /* dimensions that become loops around the issue */
     int none; /* the axis of which an issue brings nothing where a loop is in padding; -1: in none */
     double issues, cycles;   /* issues; queue time of all of them */
+    double reads;            /* how often they read an element, where the box repeats it */
     struct box box;          /* merged and split; last, as its own dimensions are */
 };
 

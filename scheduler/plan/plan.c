@@ -75,7 +75,7 @@ static struct transfer transfer_of(const struct pricing *c, const struct task *t
     }
     moved *= blocks_add(c->w, acc);
     int stored = attached_view(c->w, o, acc->buffer, fill).buffer;
-    x.bytes = moved * (double)type_size(c->w->p->buffer[stored].type);
+    x.bytes = moved * fmax(1, x.copy.reads) * (double)type_size(c->w->p->buffer[stored].type);
     moved *= zeros_add(c->w, o, acc, fill);
     x.share = fmin(1, moved / (x.trips * x.often * x.copy.elements));
     return x;
@@ -577,7 +577,9 @@ static bool price_outward(struct work *w, const struct moves *moves, const struc
         return false;
     const struct refills *brought = price_reads(&c, t, &share);
     struct refills refills[2] = {brought[0], brought[1]};
-    p->asks = graph_apart(w->m, t->needle->in->queue) ? 0 : asks_charge(w, moves, n, p, refills, 2, c.queue);
+    p->asks = graph_apart(w->m, t->needle->in->queue)
+                  ? 0
+                  : asks_charge(w, moves, n, p, refills, 2, c.queue);
     pipe_chain(&c, t);
     pipe_signals(&c, t);
     double steady = busiest(&c, &p->bound), waits = c.queue[t->needle->in->queue], shared;

@@ -42,9 +42,9 @@ double share_waking(const struct work *, const struct task *);
 
 struct copy {               /* one transfer between a hold and its home */
     const struct instr *in; /* NULL: no move does it */
-    double issues, cycles, latency,
-        elements; /* cycles: of the queue; elements, bytes: of the slot */
-    int64_t bytes;
+    double issues, cycles, latency, /* cycles: of the queue */
+        elements, reads;            /* those of the buffer; how often its moves read each */
+    int64_t bytes;                  /* of the slot */
     int first; /* coordinate that lies next to the tile in an outer copy; 0: as listed */
 };
 

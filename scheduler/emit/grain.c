@@ -137,13 +137,34 @@ static bool slot_stride_of(struct emitter *e, const struct task *t, const struct
     return false;
 }
 
+/* Where nothing walks with it, it is as far as the least tile reaches: words may say strides in
+ * whole rows or blocks. */
+static int64_t idle_stride(const struct task *t, int name) {
+    int64_t most = 1;
+    for (int k = 0; k < t->nops; k++) {
+        const struct form *f = &t->op[k].form;
+        int64_t span = 1;
+        bool has = false;
+        for (int i = 0; i < f->n; i++) {
+            const struct digit *d = &f->digit[i];
+            has |= d->free_stride == name;
+            if (d->free_stride >= 0) continue;
+            int64_t n = d->extent, least = (t->needle->lo[d->x] + d->weight - 1) / d->weight;
+            if (t->needle->ranged[d->x] >= 0 && least < n) n = least;
+            span += d->stride * d->times * (n - 1);
+        }
+        if (has && span > most) most = span;
+    }
+    return most;
+}
+
 static void issue_strides(struct emitter *e, const struct task *t, struct held **held,
                           struct issue_node *n) {
     struct work *w = e->w;
     const struct instr *in = t->needle->in;
     for (int i = 0; i < in->nstride_names; i++) {
         int64_t c = 1;
-        struct val v = val_const(1);
+        struct val v = val_const(idle_stride(t, i));
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
             if (o->where == IN_IMM) continue;

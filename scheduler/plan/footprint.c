@@ -5,9 +5,11 @@
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price_int.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
+#include <stdlib.h>
 
 int plan_normalise(const struct work *w, const struct plan *p, const struct access *acc,
                    int depth) {
@@ -65,6 +67,17 @@ int64_t slot_bytes(struct work *w, const struct opnd *o, const struct region *r)
         bytes > INT64_C(1) << 50)
         return INT64_C(1) << 50;
     return (bytes + align - 1) / align * align;
+}
+
+int64_t blocks_along(const struct work *w, const struct task *t, const struct opnd *o, int axis,
+                     uint64_t dims) {
+    const struct access *acc = opnd_access(w, t, o);
+    int64_t unit = 1;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        int64_t by = llabs(access_coef(w->p, acc, d, axis)), block = o->geom.block[d];
+        if (by && (dims >> d & 1)) unit = least_multiple(unit, block / common_divisor(by, block));
+    }
+    return unit;
 }
 
 /* Copies hold whole blocks, also where needles take parts of them. */

@@ -7,8 +7,8 @@
 #include "scheduler/plan/group_int.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
-#include <stdlib.h>
 #include <string.h>
 
 enum { SPARE_AXES = 16 /* for copies */ };
@@ -180,15 +180,9 @@ static int64_t task_unit(struct work *w, const struct task *t, int axis) {
     int64_t unit = 1;
     for (int x = 0; x < t->needle->nx; x++)
         if (t->axis[x] == axis) unit = least_multiple(unit, needle_unit(t->needle, x));
-    for (int i = 0; i < t->nops; i++) {
-        const struct opnd *o = &t->op[i];
-        const struct access *acc = opnd_access(w, t, o);
-        for (int d = 0; o->where != IN_IMM && d < w->p->buffer[acc->buffer].ndims; d++) {
-            int64_t by = llabs(access_coef(w->p, acc, d, axis)), block = o->geom.block[d];
-            if (by && !(o->geom.loose >> d & 1))
-                unit = least_multiple(unit, block / common_divisor(by, block));
-        }
-    }
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].where != IN_IMM)
+            unit = least_multiple(unit, blocks_along(w, t, &t->op[i], axis, ~t->op[i].geom.loose));
     return unit;
 }
 

@@ -13,7 +13,6 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
-#include <stdlib.h>
 #include <string.h>
 
 static bool same_inner(const struct geom *a, const struct geom *b) {
@@ -71,18 +70,15 @@ bool nest_unify(const struct work *w, int maker, int core, int read, int *map) {
     return true;
 }
 
-/* Values of the axis from where a block of a copy's elements begins to where another one does, where
- * the copy holds whole blocks and needles take parts of them. */
-static int64_t block_along(const struct work *w, const struct task *t, int axis) {
+/* Where copies hold whole blocks and needles take parts of them. */
+static int64_t begins_along(const struct work *w, const struct task *t, int axis) {
     int64_t unit = 1;
     for (int k = 0; k < t->nops; k++) {
         const struct opnd *o = &t->op[k];
-        const struct access *acc = o->where == IN_LOCAL ? opnd_access(w, t, o) : NULL;
-        for (int d = 0; acc && d < w->p->buffer[acc->buffer].ndims; d++) {
-            int64_t by = llabs(access_coef(w->p, acc, d, axis)), block = o->geom.block[d];
-            if (by && o->geom.grain[d] != block)
-                unit = least_multiple(unit, block / common_divisor(by, block));
-        }
+        uint64_t inside = 0;
+        for (int d = 0; d < MAX_DIMS; d++)
+            if (o->geom.grain[d] != o->geom.block[d]) inside |= UINT64_C(1) << d;
+        if (o->where == IN_LOCAL) unit = least_multiple(unit, blocks_along(w, t, o, axis, inside));
     }
     return unit;
 }
@@ -94,7 +90,7 @@ static void add_grain(const struct work *w, struct nest *n, const struct task *t
         int64_t takes = task_grain(t, a, &fixed);
         if (!g->least || takes < g->least) g->least = takes;
         if (fixed && takes > g->fixed) g->fixed = takes;
-        g->block = least_multiple(g->block ? g->block : 1, in ? block_along(w, t, a) : 1);
+        g->block = least_multiple(g->block ? g->block : 1, in ? begins_along(w, t, a) : 1);
     }
     for (int k = 0; k < t->nops; k++)
         n->registers |= t->op[k].where == IN_LOCAL && graph_is_static(w->m, t->op[k].memory);

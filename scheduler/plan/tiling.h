@@ -87,6 +87,8 @@ static inline struct asked *plan_asked(const struct plan *p, const struct task *
 /* ---- what the statements read and write at a depth of a plan's loops ---- */
 
 /* footprint.c */
+/* Values of the axis from where a block of the operand begins, along these dimensions, to where another one does. */
+int64_t blocks_along(const struct work *, const struct task *, const struct opnd *, int axis, uint64_t dims);
 /* What an access touches in a tile of its statement's axes, tile[axis] long, that begins at 0. */
 void tile_region(const struct work *, const struct stmt *, const struct access *,
                  const struct geom *, const int64_t *tile, struct region *);

@@ -292,8 +292,10 @@ static void add_exactly(struct inverse *v, double x) {
     v->sum.f = sum;
 }
 
+/* Where nothing is added -0 stays what it is. */
 static double rounded_sum(const struct inverse *v, enum type t) {
-    return type_round(t, isfinite(v->sum.f) ? v->sum.f + v->rest : v->sum.f);
+    bool more = isfinite(v->sum.f) && v->rest != 0;
+    return type_round(t, more ? v->sum.f + v->rest : v->sum.f);
 }
 
 /* One point that writes the element: as the interpreter stores it. */

@@ -343,7 +343,8 @@ static bool meets(const struct spot *in, const struct spot *c) {
     return !once;
 }
 
-/* dst op= value: what was there, with all contributions. A value that reads the element itself is known where it is the only one. */
+/* dst op= value: what was there, with all contributions. A value that reads the element itself is
+ * known where it is the only one. */
 static struct form *form_accumulated(struct equal *x, struct side *s, int event,
                                      int64_t *const *row, const struct spot *c, struct spot *in) {
     const struct stmt *st = &s->p->stmt[s->event[event].stmt];

@@ -413,6 +413,7 @@ struct program *instr_bind(const struct machine *, const struct instr *, const i
 /* Do its rules leave a legal value of each size? */
 bool instr_has_sizes(const struct machine *, const struct instr *);
 /* A state with an object for each value, made from run-time addresses (`base`): by the host, before it launches. Schedules say nothing of it. */
+int64_t state_slots(const struct machine *, int state); /* its slots, or the words of its memory; negative: an object for each value */
 bool state_from_addresses(const struct machine *, int state);
 /* The legal values of ranged[i]: lo..hi step; hi -1: unbounded. False: depends on other sizes. */
 bool instr_size_range(const struct machine *, const struct instr *, int i, int64_t *lo, int64_t *hi, int64_t *step);

@@ -323,6 +323,12 @@ static bool reads_addresses(const struct mexpr *e) {
     return false;
 }
 
+int64_t state_slots(const struct machine *m, int state) {
+    if (m->state[state].of < 0) return m->state[state].count;
+    const struct memory *of = &m->memory[m->state[state].of];
+    return of->size > 0 && of->word > 0 ? of->size / of->word : 1;
+}
+
 bool state_from_addresses(const struct machine *m, int state) {
     for (int i = 0; m->state[state].count < 0 && i < m->ninstrs; i++)
         for (int k = 0; k < m->instr[i].nneeds; k++) {

@@ -38,10 +38,10 @@ static bool encode_error(struct bits_encoder *e, struct place_in_file at, const 
     return false;
 }
 
-static int64_t state_slots(const struct machine *m, int state) {
-    const struct state *s = &m->state[state];
-    if (s->of >= 0) return m->memory[s->of].size / m->memory[s->of].word;
-    return s->count > 0 ? s->count : 1;
+/* Of objects one is used at a time. */
+static int64_t slots_used(const struct machine *m, int state) {
+    int64_t n = state_slots(m, state);
+    return n > 0 ? n : 1;
 }
 
 struct bits_encoder *bits_open(const struct schedule *s, int64_t home, struct diags *diags) {
@@ -60,7 +60,7 @@ struct bits_encoder *bits_open(const struct schedule *s, int64_t home, struct di
     e->state = arena_array(&e->arena, (size_t)m->nstates + 1, sizeof *e->state);
     e->is_set = arena_array(&e->arena, (size_t)m->nstates + 1, sizeof *e->is_set);
     for (int k = 0; k < m->nstates; k++) {
-        size_t slots = (size_t)state_slots(m, k);
+        size_t slots = (size_t)slots_used(m, k);
         e->state[k] = arena_array(&e->arena, slots * (size_t)m->state[k].nfields + 1, 8);
         e->is_set[k] = arena_array(&e->arena, slots + 1, 1);
     }
@@ -270,7 +270,7 @@ static bool find_slots(struct bits_encoder *e, const struct site *s) {
         const struct need *n = &s->instr->need[k];
         const struct state *t = &m->state[n->state];
         if (t->of >= 0 || state_from_addresses(m, n->state)) continue;
-        for (int64_t slot = 0; slot < state_slots(m, n->state) && e->use[n->state] < 0; slot++) {
+        for (int64_t slot = 0; slot < slots_used(m, n->state) && e->use[n->state] < 0; slot++) {
             bool same = e->is_set[n->state][slot];
             for (int f = 0; same && f < t->nfields; f++) {
                 double v;
@@ -423,7 +423,7 @@ static bool add_configure(struct bits_encoder *e, const struct configure_node *n
         const struct state *t = &e->machine->state[n->set[k].state];
         int state = n->set[k].state, slot = n->set[k].index;
         for (int i = 0; i < t->nfields; i++) *at++ = evaluate(e, n->set[k].value[i]);
-        if (slot < 0 || slot >= state_slots(e->machine, state)) continue;
+        if (slot < 0 || slot >= slots_used(e->machine, state)) continue;
         memcpy(&e->state[state][slot * t->nfields], at - t->nfields,
                (size_t)t->nfields * sizeof *value);
         e->is_set[state][slot] = true;

@@ -264,7 +264,7 @@ void configure_cost(struct engine *, const struct configure *, double *overhead,
 double shape_interval(struct engine *, int instr, const int64_t *size);
 
 /* state.c */
-int64_t state_slots(const struct machine *, int state);
+int64_t slots_kept(const struct machine *, int state);
 void states_open(struct engine *);
 void states_forget(struct engine *);
 bool configure_evaluate(struct engine *, const struct node *, struct executed *);

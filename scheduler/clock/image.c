@@ -87,7 +87,7 @@ bool images_open(struct engine *e) {
         e->result->peak_bytes[i] = bytes;
     }
     for (int s = 0; s < m->nstates; s++)
-        if (!image_open(e, m->nmemories + s, state_slots(m, s), 1)) return false;
+        if (!image_open(e, m->nmemories + s, slots_kept(m, s), 1)) return false;
     states_open(e);
     return true;
 }

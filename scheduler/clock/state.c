@@ -14,13 +14,8 @@ struct state_values {
     int64_t *value; /* [slots][fields] */
 };
 
-int64_t state_slots(const struct machine *m, int state) {
-    const struct state *s = &m->state[state];
-    int64_t n = s->count;
-    if (s->of >= 0)
-        n = m->memory[s->of].size > 0 && m->memory[s->of].word > 0
-                ? m->memory[s->of].size / m->memory[s->of].word
-                : 1;
+int64_t slots_kept(const struct machine *m, int state) {
+    int64_t n = state_slots(m, state);
     return n < 0 || n > MOST_OBJECTS ? MOST_OBJECTS : n;
 }
 
@@ -36,7 +31,7 @@ void states_open(struct engine *e) {
 static struct state_values *values_of(struct engine *e, int state) {
     const struct machine *m = e->machine;
     struct state_values *v = &e->state[state][image_instance(e, m->nmemories + state)];
-    size_t n = (size_t)state_slots(m, state);
+    size_t n = (size_t)slots_kept(m, state);
     if (v->known) return v;
     v->known = arena_array(&e->arena, n + 1, sizeof *v->known);
     v->value = arena_array(&e->arena, n * (size_t)m->state[state].nfields + 1, sizeof *v->value);
@@ -50,7 +45,7 @@ void states_forget(struct engine *e) {
         for (int64_t k = 0; k < e->images[m->nmemories + s] && m->state[s].count >= 0; k++)
             if (e->state[s][k].known)
                 memset(e->state[s][k].known, 0,
-                       (size_t)state_slots(m, s) * sizeof *e->state[s][k].known);
+                       (size_t)slots_kept(m, s) * sizeof *e->state[s][k].known);
 }
 
 /* ---- configure ---- */
@@ -60,7 +55,7 @@ bool configure_evaluate(struct engine *e, const struct node *node, struct execut
     const struct configure_node *n = node->configure;
     size_t count = 0;
     for (int k = 0; k < n->nsets; k++) {
-        if (n->set[k].index < 0 || n->set[k].index >= state_slots(e->machine, n->set[k].state))
+        if (n->set[k].index < 0 || n->set[k].index >= slots_kept(e->machine, n->set[k].state))
             return engine_error(e, node, "state '%s' has no number %d",
                                 e->machine->state[n->set[k].state].id, n->set[k].index);
         count += (size_t)e->machine->state[n->set[k].state].nfields;
@@ -94,7 +89,7 @@ bool configure_execute(struct engine *e, const struct executed *x) {
     for (int k = 0; k < c->nsets; k++)
         if (e->machine->state[c->sets[k]].of >= 0)
             memset(values_of(e, c->sets[k])->known, 0,
-                   (size_t)state_slots(e->machine, c->sets[k]) * sizeof(bool));
+                   (size_t)slots_kept(e->machine, c->sets[k]) * sizeof(bool));
     for (int k = 0; k < n->nsets; k++) {
         struct state_values *v = values_of(e, n->set[k].state);
         int nfields = e->machine->state[n->set[k].state].nfields, at = n->set[k].index;
@@ -118,7 +113,7 @@ int configure_uses(const struct engine *e, const struct configure_node *n, struc
     for (int k = 0; k < c->nsets && count < SIM_USES; k++)
         if (m->state[c->sets[k]].of >= 0)
             use[count++] = (struct use){.memory = m->nmemories + c->sets[k],
-                                        .bytes = state_slots(m, c->sets[k]),
+                                        .bytes = slots_kept(m, c->sets[k]),
                                         .writes = true};
     for (int k = 0; k < n->nsets && count < SIM_USES; k++)
         if (m->state[n->set[k].state].of < 0)
@@ -156,7 +151,7 @@ int need_uses(const struct engine *e, const struct executed *x, struct use *use)
         int64_t word = e->machine->state[n->state].of >= 0 ? need_word(e, x, n) : -1;
         use[count++] = (struct use){.memory = e->machine->nmemories + n->state,
                                     .address = word < 0 ? 0 : word,
-                                    .bytes = word < 0 ? state_slots(e->machine, n->state) : 1,
+                                    .bytes = word < 0 ? slots_kept(e->machine, n->state) : 1,
                                     .reads = true};
     }
     return count;
@@ -166,7 +161,7 @@ static bool need_holds(struct engine *e, const struct executed *x, const struct 
                        const struct need *n) {
     const struct state *state = &e->machine->state[n->state];
     const struct state_values *now = values_of(e, n->state);
-    int64_t value[MOST_FIELDS], first = 0, last = state_slots(e->machine, n->state);
+    int64_t value[MOST_FIELDS], first = 0, last = slots_kept(e->machine, n->state);
     if (n->nvalues > MOST_FIELDS || n->nvalues != state->nfields)
         return engine_error(e, x->node, "state '%s' has too many fields", state->id);
     for (int f = 0; f < n->nvalues; f++)

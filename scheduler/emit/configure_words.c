@@ -108,7 +108,6 @@ static bool place_block(struct placer *p, struct node **nodes, int *count, struc
 }
 
 bool configure_words(struct work *w, int state, int configure, struct nodes *run) {
-    const struct memory *m = &w->m->memory[w->m->state[state].of];
     size_t nvars = (size_t)w->s->nvars + 1;
     struct placer p = {.w = w,
                        .state = state,
@@ -119,7 +118,7 @@ bool configure_words(struct work *w, int state, int configure, struct nodes *run
                        .users = state_users(w, run->at, run->n, state),
                        .known = arena_array(w->arena, nvars, sizeof(bool)),
                        .value = arena_array(w->arena, nvars, sizeof(int64_t))};
-    int64_t words = m->size > 0 && m->word > 0 ? m->size / m->word : 1;
+    int64_t words = state_slots(w->m, state);
     struct words now = {{NULL}};
     if (words > MAX_WORDS)
         return configure_error(w, state, p.stmt, "its memory has too many words");

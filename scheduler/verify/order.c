@@ -153,20 +153,15 @@ static void accesses(struct order *o, const struct issue_node *n, const struct h
         }
 }
 
-/* Of a memory's words: one each. Negative: objects that `prepare` makes, which are never written
+/* All of its slots, whichever holds what is needed; objects that `prepare` makes are never written
  * again. */
-static int64_t slots_of(const struct machine *m, int state) {
-    const struct memory *of = m->state[state].of >= 0 ? &m->memory[m->state[state].of] : NULL;
-    return of ? of->size / (of->word > 0 ? of->word : 1) : m->state[state].count;
-}
-
-/* All of its slots, whichever holds what is needed. */
 static void needs(struct order *o, const struct instr *in, int who) {
     const struct machine *m = o->v->m;
     for (int k = 0; k < in->nneeds && !o->v->stop; k++) {
         int state = in->need[k].state;
-        if (state_from_addresses(m, state) || slots_of(m, state) < 0) continue;
-        touch((struct access_of){o, who, -1, m->nmemories + state, false}, 0, slots_of(m, state));
+        if (state_from_addresses(m, state) || state_slots(m, state) < 0) continue;
+        touch((struct access_of){o, who, -1, m->nmemories + state, false}, 0,
+              state_slots(m, state));
     }
 }
 
@@ -191,7 +186,7 @@ static bool configure(struct order *o, const struct configure_node *n) {
     for (int k = 0; k < c->nsets && !v->stop; k++) /* of words it writes all, values or none */
         if (m->state[c->sets[k]].of >= 0)
             touch((struct access_of){o, qi, -1, m->nmemories + c->sets[k], true}, 0,
-                  slots_of(m, c->sets[k]));
+                  state_slots(m, c->sets[k]));
     for (int k = 0; k < n->nsets && !v->stop; k++)
         if (m->state[n->set[k].state].of < 0)
             touch((struct access_of){o, qi, -1, m->nmemories + n->set[k].state, true},

@@ -10,8 +10,7 @@
  * objects that `prepare` makes none is. */
 static int slots_of(const struct machine *m, int state) {
     const struct state *s = &m->state[state];
-    const struct memory *of = s->of >= 0 ? &m->memory[s->of] : NULL;
-    int64_t n = of ? of->size / (of->word > 0 ? of->word : 1) : s->count;
+    int64_t n = state_slots(m, state);
     return n < 0 || n > SETTING_SLOTS || s->nfields > SETTING_FIELDS ? 0 : (int)n;
 }
 

@@ -15,20 +15,13 @@ struct state_now { /* of one instance of the state's unit */
     struct state_now *next;
 };
 
-static int64_t state_size(const struct verify *v, int state) {
-    const struct state *s = &v->m->state[state];
-    if (s->of < 0) return s->count;
-    const struct memory *m = &v->m->memory[s->of];
-    return m->size > 0 && m->word > 0 ? m->size / m->word : 1;
-}
-
 bool state_index_legal(const struct verify *v, int state, int64_t index) {
-    int64_t n = state_size(v, state);
+    int64_t n = state_slots(v->m, state);
     return index >= 0 && index < (n < 0 || n > STATE_OBJECTS ? STATE_OBJECTS : n);
 }
 
 static struct state_now *state_get(struct verify *v, int state) {
-    int64_t instance = verify_instance(v, v->m->state[state].unit), n = state_size(v, state);
+    int64_t instance = verify_instance(v, v->m->state[state].unit), n = state_slots(v->m, state);
     for (struct state_now *s = v->states; s; s = s->next)
         if (s->state == state && s->instance == instance) return s;
     struct state_now *s = arena_alloc(&v->arena, sizeof *s);

@@ -82,6 +82,24 @@ bool access_in_blocks(const struct program *p, const struct access *a, uint64_t 
     return true;
 }
 
+int stmt_ordered(const struct program *p, const struct stmt *st) {
+    for (int a = 0; a < p->naxes; a++)
+        if ((st->axes >> a & 1) && p->axis[a].sequential && p->axis[a].extent > 1) return a;
+    return -1;
+}
+
+bool stmt_in_tiles(const struct program *p, const struct stmt *st, uint64_t inner) {
+    uint64_t seen = 0;
+    for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++)
+        for (int a = 0; a < p->naxes; a++) {
+            int64_t c = access_coef(p, &st->dst, d, a);
+            if (!c || !(st->axes >> a & 1) || p->axis[a].extent == 1) continue;
+            if (seen >> a & 1 || c < 0) return false;
+            seen |= UINT64_C(1) << a;
+        }
+    return access_in_blocks(p, &st->dst, st->axes, inner);
+}
+
 /* How many values the index takes, one after the other: the axes count in mixed radix. */
 static int64_t run_of(const struct program *p, const struct stmt *st, int dim, uint64_t *seen) {
     int64_t run = 1;

@@ -239,6 +239,10 @@ bool stmt_writes_box(const struct program *, const struct stmt *, int64_t *lo, i
 /* Is the index in each dimension one axis of the mask (those of one value apart), or a number of blocks and what is in a block (16*b + l), which
  * is one of `inner`? */
 bool access_in_blocks(const struct program *, const struct access *, uint64_t axes, uint64_t inner);
+/* An axis of several values whose order counts; -1: its points may come in any order. */
+int stmt_ordered(const struct program *, const struct stmt *);
+/* Does each axis move the result along one dimension at most, forwards, and as access_in_blocks says? Else no tiles of it are written once each. */
+bool stmt_in_tiles(const struct program *, const struct stmt *, uint64_t inner);
 bool stmt_writes_whole(const struct program *, const struct stmt *); /* it sets each element of its buffer, whatever else does */
 bool access_equal(const struct program *, const struct access *, const struct access *);
 bool access_varies(const struct program *, const struct access *, int axis);

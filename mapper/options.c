@@ -219,11 +219,11 @@ static void list_ways(struct estimator *e, struct listing *l) {
     l->listed = true;
 }
 
-/* The same where a dimension goes on in blocks (16*b + l), each of which is a tile of the
- * instruction, whole. */
-static bool result_in_blocks(const struct covering *c, const struct program *p,
-                             const struct mapping *m) {
-    const struct stmt *s = &p->stmt[m->stmt];
+/* Can tiles be made one by one, in any order? A dimension of the result may go on in blocks
+ * (16*b + l), each of which is a tile of the instruction, whole. The scheduler would refuse each
+ * mapping by itself, and each refusal is a cover anew. */
+static bool goes_by_tiles(const struct covering *c, const struct program *p,
+                          const struct mapping *m) {
     const struct needle *n = needle_of(c->needles, m->instr);
     uint64_t tiles = 0;
     for (int x = 0; x < n->naxes; x++) {
@@ -231,7 +231,7 @@ static bool result_in_blocks(const struct covering *c, const struct program *p,
         if (n->axis[x].ranged < 0 && g->n == 1 && p->axis[g->axis[0]].extent == n->axis[x].hi)
             tiles |= UINT64_C(1) << g->axis[0];
     }
-    return access_in_blocks(p, &s->dst, s->axes, tiles);
+    return stmt_ordered(p, &p->stmt[m->stmt]) < 0 && stmt_in_tiles(p, &p->stmt[m->stmt], tiles);
 }
 
 static int writer_before(const struct program *p, int stmt, const struct access *a) {
@@ -301,11 +301,11 @@ static void price_own(struct estimator *e, struct way *w, const struct program *
     struct covering *c = e->c;
     int stmt = e->of->stmt;
     bool multiplies = stmt_is_mac(p, &p->stmt[stmt]),
-         plain = c->machine->nfallbacks == 0 || plain_result(p, &p->stmt[stmt]);
+         choice = c->machine->nfallbacks > 0; /* else the scheduler says why not */
     w->own = arena_array(&e->of->arena, (size_t)w->nmaps + 1, sizeof *w->own);
     w->nown = 0;
     for (int i = 0; i < w->nmaps; i++) {
-        if (!plain && !result_in_blocks(c, p, &w->map[i])) continue;
+        if (choice && !goes_by_tiles(c, p, &w->map[i])) continue;
         struct option o = {.map = w->map[i], .ncuts = w->cuts.n, .multiplies = multiplies};
         if (c->refused && refusals_have(c->refused, p, c->machine, &o.map)) continue;
         if (!rounding_fits(p, stmt, &c->machine->instr[o.map.instr], c->floats)) continue;

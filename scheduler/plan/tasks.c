@@ -65,24 +65,15 @@ static const char *operand_make(struct work *w, struct task *t, const struct map
     return NULL;
 }
 
-/* Results must be written once by each tile: every axis moves one dimension at most, alone, or with
- * tiles of the instruction as blocks in it. */
-static bool result_injective(const struct program *p, const struct task *t,
-                             const struct mapping *map) {
-    const struct stmt *st = &p->stmt[t->stmt];
-    uint64_t seen = 0, tiles = 0;
-    for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++)
-        for (int a = 0; a < p->naxes; a++) {
-            if (!access_coef(p, &st->dst, d, a) || !(st->axes >> a & 1) || p->axis[a].extent == 1)
-                continue;
-            if (seen >> a & 1 || access_coef(p, &st->dst, d, a) < 0) return false;
-            seen |= UINT64_C(1) << a;
-        }
+/* Blocks in a dimension of the result may be tiles of the instruction. */
+static bool result_in_tiles(const struct program *p, const struct task *t,
+                            const struct mapping *map) {
+    uint64_t tiles = 0;
     for (int x = 0; x < t->needle->nx; x++)
         if (map->group[x].n == 1 && t->needle->ranged[x] < 0 &&
             p->axis[map->group[x].axis[0]].extent == t->needle->hi[x])
             tiles |= UINT64_C(1) << map->group[x].axis[0];
-    return access_in_blocks(p, &st->dst, st->axes, tiles);
+    return stmt_in_tiles(p, &p->stmt[t->stmt], tiles);
 }
 
 static const char *task_check(const struct work *w, const struct task *t,
@@ -96,10 +87,8 @@ static const char *task_check(const struct work *w, const struct task *t,
     if (in->across >= 0) return "it works across units, which schedules do not do yet";
     if (in->queue < 0) return "it has no queue";
     if (st->nwhere) return "its domain is not a box";
-    for (int a = 0; a < w->p->naxes; a++)
-        if ((st->axes >> a & 1) && w->p->axis[a].sequential && w->p->axis[a].extent > 1)
-            return "the order of one of its axes counts";
-    if (!result_injective(w->p, t, map))
+    if (stmt_ordered(w->p, st) >= 0) return "the order of one of its axes counts";
+    if (!result_in_tiles(w->p, t, map))
         return "its result's elements are not addressed by one axis each";
     return NULL;
 }

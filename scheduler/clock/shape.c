@@ -162,15 +162,15 @@ static bool reach_of(const struct operand_layout *l, const struct program *p, co
         return true;
     }
     if (b->elements > far) return false;
-    if (!l->nstrides) {
-        r->hi = l->map ? layout_span(l->map, b->ndims, b->extent, NULL) - 1 : b->elements - 1;
-        return true;
-    }
-    int64_t extent[SIM_SIZES + MAX_DIMS] = {0};
+    int64_t extent[SIM_SIZES + MAX_DIMS] = {0}, dense = 1;
     if (!l->map) {
         touched(p, r->buffer, extent);
-        for (int d = 0; d < b->ndims; d++)
-            if (!stretch(r, extent[d], stride[d])) return false;
+        for (int d = b->ndims - 1; d >= 0; dense *= b->extent[d--])
+            if (!stretch(r, extent[d], l->nstrides ? stride[d] : dense)) return false;
+        return true;
+    }
+    if (!l->nstrides) {
+        r->hi = layout_span(l->map, b->ndims, b->extent, NULL) - 1;
         return true;
     }
     if (l->map->nplaces > SIM_SIZES + MAX_DIMS) return false;

@@ -142,9 +142,10 @@ bool set_covers(const isl_set *, const isl_set *dom);              /* the set is
 isl_set *set_more(isl_set *, int n);                              /* n dimensions more at the end */
 isl_map *set_as_map(isl_set *, int n);                            /* of its first n dimensions to the others; the set is kept */
 
-/* equal_where.c: the points of the spot at which the comparison holds, or at which the truth is true, where it is a comparison of indices; NULL: it is none. */
+/* equal_where.c: the points of the spot at which the comparison holds, or at which the truth is true, where it is made of comparisons of indices; NULL: it is not. */
 isl_set *form_compared(struct equal *, enum opcode, const struct form *, const struct form *, const struct spot *);
 isl_set *form_truth(struct equal *, const struct form *, const struct spot *);
+isl_set *where_joined(struct equal *, enum opcode, isl_set *, isl_set *); /* by OP_AND or OP_OR; NULL where one is */
 
 /* equal_count.c: of a term of a form, dimensions that no atom has become a factor, or one. Its atoms are an array of its own. */
 void term_count(struct equal *, const struct form *, struct term *);

@@ -514,12 +514,8 @@ static isl_set *holds(struct equal *x, struct side *s, int event, int node, cons
     if (o->code == OP_READ) return form_truth(x, form_node(x, s, event, node, c), c);
     if (o->code == OP_AND || o->code == OP_OR) {
         if (o->type != TYPE_BOOL) return NULL;
-        isl_set *a = holds(x, s, event, o->arg[0], c),
-                *b = a ? holds(x, s, event, o->arg[1], c) : NULL;
-        if (!b) return NULL;
-        a = isl_set_copy(a);
-        b = isl_set_copy(b);
-        return equal_keep(x, o->code == OP_AND ? isl_set_intersect(a, b) : isl_set_union(a, b));
+        isl_set *a = holds(x, s, event, o->arg[0], c);
+        return where_joined(x, o->code, a, a ? holds(x, s, event, o->arg[1], c) : NULL);
     }
     if (o->code < OP_EQ || o->code > OP_GE || type_is_float(st->op[o->arg[0]].type)) return NULL;
     struct form *a = form_node(x, s, event, o->arg[0], c),

@@ -37,6 +37,13 @@ isl_set *form_compared(struct equal *x, enum opcode code, const struct form *a,
     return equal_keep(x, where);
 }
 
+isl_set *where_joined(struct equal *x, enum opcode code, isl_set *a, isl_set *b) {
+    if (!a || !b) return NULL;
+    a = isl_set_copy(a);
+    b = isl_set_copy(b);
+    return equal_keep(x, code == OP_AND ? isl_set_intersect(a, b) : isl_set_union(a, b));
+}
+
 isl_set *form_truth(struct equal *x, const struct form *f, const struct spot *c) {
     const struct term *t = f->term;
     const struct atom *a = t ? t->atom : NULL;
@@ -44,6 +51,10 @@ isl_set *form_truth(struct equal *x, const struct form *f, const struct spot *c)
         a->content >= 0 || a->nargs != 2 || a->points ||
         isl_set_is_subset(c->dom, t->dom) != isl_bool_true)
         return NULL;
-    return form_compared(x, a->code, form_at(x, a->arg[0], a->row, c),
-                         form_at(x, a->arg[1], a->row, c), c);
+    struct form *left = form_at(x, a->arg[0], a->row, c), *right = form_at(x, a->arg[1], a->row, c);
+    if (f->type == TYPE_BOOL && (a->code == OP_AND || a->code == OP_OR)) {
+        isl_set *first = form_truth(x, left, c);
+        return where_joined(x, a->code, first, first ? form_truth(x, right, c) : NULL);
+    }
+    return form_compared(x, a->code, left, right, c);
 }

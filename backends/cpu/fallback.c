@@ -529,7 +529,7 @@ static void order_axes(struct nest *n) {
     }
 }
 
-/* Axes that are picked stand behind those that their values vary with. */
+/* Axes that are picked stand behind those that their values vary with, one another among these. */
 static void order_picked(struct nest *n) {
     const struct program *p = n->program;
     uint64_t with = 0;
@@ -545,11 +545,11 @@ static void order_picked(struct nest *n) {
     }
     free(needed);
     int order[MAX_AXES], m = 0;
-    for (int pass = 0; pass < 3; pass++)
-        for (int k = 0; k < n->naxes; k++) {
-            int a = n->order[k], place = pick_of(n, a) ? 1 : with >> a & 1 ? 0 : 2;
-            if (place == pass) order[m++] = a;
-        }
+    for (int k = 0; k < n->naxes; k++)
+        if (with >> n->order[k] & 1 && !pick_of(n, n->order[k])) order[m++] = n->order[k];
+    for (int i = 0; i < n->npicks; i++) order[m++] = n->pick[i].axis;
+    for (int k = 0; k < n->naxes; k++)
+        if (!(with >> n->order[k] & 1) && !pick_of(n, n->order[k])) order[m++] = n->order[k];
     memcpy(n->order, order, sizeof *order * (size_t)m);
 }
 

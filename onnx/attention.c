@@ -232,6 +232,28 @@ static void product(struct import *im, const int64_t *walked, int64_t element, s
                    sum_widen(im, y.t->type, heads_element(im, y, second)));
 }
 
+/* The score behind those of the keys: with it the softmax has weights that add up to less than 1.
+ */
+static bool sink_score(struct import *im, const struct attention *a, struct heads rows) {
+    const int64_t *n = a->extent, heads = n[AT_HEAD] * n[AT_GROUP];
+    const char *axis[AT_COUNT], *score = "0";
+    int64_t walked[AT_COUNT];
+    memcpy(walked, n, sizeof walked);
+    walked[AT_DEPTH] = 1;
+    heads_axes(im, walked, axis);
+    if (a->sink) {
+        const char *head = affine_text(im, 2, (int64_t[]){n[AT_GROUP], 1}, &axis[AT_HEAD], 0);
+        if (a->sink->ndims != 1 || a->sink->extent[0] != heads || !type_is_float(a->sink->type))
+            return node_fail(
+                im, "the scores without a key %s are not one for each of %" PRId64 " heads",
+                shape_text(im->arena, a->sink->ndims, a->sink->extent), heads);
+        score = sum_widen(im, a->sink->type, tensor_element(im, a->sink, &head));
+    }
+    emit_statement(im, "%s = %s", heads_element(im, heads_from(rows, AT_DEPTH, 1, a->length), axis),
+                   score);
+    return true;
+}
+
 bool attention_lower(struct import *im, struct attention *a) {
     enum type type = a->q.t->type;
     const int64_t *n = a->extent, group = n[AT_GROUP];
@@ -240,6 +262,7 @@ bool attention_lower(struct import *im, struct attention *a) {
     int64_t keys[AT_COUNT] = {n[AT_BATCH], n[AT_HEAD], 1, a->length, n[AT_DEPTH]}, values[AT_COUNT],
             walked[AT_COUNT], out[AT_COUNT];
     const char *axis[AT_COUNT];
+    bool sink = a->sink || a->smooth;
     struct heads sum_at, row_at, out_at;
     memcpy(values, keys, sizeof values);
     memcpy(walked, n, sizeof walked);
@@ -250,13 +273,14 @@ bool attention_lower(struct import *im, struct attention *a) {
     if (!y || !mask_fits(im, a) || !bias_fits(im, a) || !open_heads(im, &a->q, n, "queries") ||
         !open_heads(im, &a->k, keys, "keys") || !open_heads(im, &a->v, values, "values") ||
         !rows_temporary(im, a, "products", sum_type(type), a->length, &sum_at) ||
-        !rows_temporary(im, a, "scores", sum_type(type), a->length, &row_at) ||
+        !rows_temporary(im, a, "scores", sum_type(type), a->length + sink, &row_at) ||
         !rows_temporary(im, a, "sums", sum_type(type), a->depth_v, &out_at))
         return false;
     product(im, n, a->length, sum_at, a->q, a->k, true);
     heads_axes(im, walked, axis);
     emit_statement(im, "%s = %s", heads_element(im, row_at, axis),
                    score_text(im, a, heads_element(im, sum_at, axis), axis, SCORES_ADDED));
+    if (sink && !sink_score(im, a, row_at)) return false;
     if (a->shown && a->stage != SCORES_WEIGHTS)
         emit_statement(
             im, "%s = %s", heads_element(im, heads_apart(a->shown, group), axis),

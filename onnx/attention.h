@@ -43,6 +43,8 @@ struct attention {
     struct tensor *mask;    /* integers: lengths, or 1 for what counts; NULL: none */
     double filter;          /* added where the mask has 0 */
     bool none_is_zero;      /* a row without any key has weights of 0 */
+    struct tensor *sink;    /* a score of each head that takes weight and gives no value, or NULL */
+    bool smooth;            /* the same, of 0 for all heads */
     bool apart;             /* the result is [batch, heads, place, depth_v] */
     struct tensor *shown;   /* the scores are a result, too; NULL: they are not */
     int stage;              /* of these: enum attention_stage */

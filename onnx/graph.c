@@ -29,12 +29,20 @@ static const char *shown(struct import *im, const char *name) {
 
 /* ---- opsets ---- */
 
+/* A model that imports other domains alone has no node of this one: its opset is any. */
+static bool of_other_domains(const Onnx__ModelProto *m) {
+    for (size_t i = 0; m->graph && i < m->graph->n_node; i++)
+        if (standard_domain(m->graph->node[i]->domain)) return false;
+    return true;
+}
+
 static bool read_opset(struct import *im, const Onnx__ModelProto *m) {
     im->opset = 0;
     for (size_t i = 0; i < m->n_opset_import; i++)
         if (standard_domain(m->opset_import[i]->domain) && m->opset_import[i]->version > im->opset)
             im->opset = m->opset_import[i]->version;
     if (m->n_opset_import == 0) im->opset = 1; /* what models before IR version 3 mean */
+    if (im->opset == 0 && of_other_domains(m)) im->opset = LAST_OPSET;
     if (im->opset == 0)
         return graph_fail(im, "the model imports no operators of the domain ai.onnx");
     if (im->opset < FIRST_OPSET || im->opset > LAST_OPSET)
@@ -258,7 +266,8 @@ static bool reads_sequences(struct import *im) {
     bool takes = node_on_sequences(im->node) || strcmp(im->node->op_type, "Loop") == 0;
     for (int k = 0; k < (int)im->node->n_input && !takes; k++) {
         const struct tensor *t = node_given(im, k);
-        if (t && t->list) return node_fail(im, "input %d is a sequence, which this operator does not take", k);
+        if (t && t->list)
+            return node_fail(im, "input %d is a sequence, which this operator does not take", k);
     }
     return true;
 }
@@ -286,7 +295,8 @@ static bool lower_node(struct import *im, const struct name_table *maker) {
     bool folded = node_folds(im);
     if (folded && !node_fold(im, op, formula, &folded)) return false;
     im->now->folded += folded;
-    if (!(folded || (op ? op->lower(im) : formula_lower(im, formula))) || !node_empties(im, from)) return false;
+    if (!(folded || (op ? op->lower(im) : formula_lower(im, formula))) || !node_empties(im, from))
+        return false;
     if (im->empty_input >= 0) return node_fail(im, "input %d is an empty tensor", im->empty_input);
     return attributes_all_used(im);
 }
@@ -297,13 +307,23 @@ static bool operator_known(struct import *im, const Onnx__NodeProto *node) {
            formula_find(node->domain, name) || is_if(node);
 }
 
+/* ONNX Runtime's operators on channels in blocks, whose weights lie as one processor reads them. */
+static const char *laid_out(const Onnx__NodeProto *node) {
+    return node->domain && strcmp(node->domain, "com.microsoft.nchwc") == 0
+               ? ": ONNX Runtime laid it out for one processor; let it write the model with "
+                 "ORT_ENABLE_EXTENDED"
+               : "";
+}
+
 /* All operators that are missing, in one message. */
 static bool operators_known(struct import *im, const Onnx__GraphProto *g, const bool *live) {
     struct name_table count = {0};
     struct text list = {0};
     int kinds = 0, *n, nodes = 0;
+    const char *hint = "";
     for (size_t i = 0; i < g->n_node; i++) {
         if (!live[i] || operator_known(im, g->node[i])) continue;
+        if (!*hint) hint = laid_out(g->node[i]);
         const char *name = operator_name(im, g->node[i]);
         im->node = g->node[i];
         im->node_index = (int)i;
@@ -320,9 +340,9 @@ static bool operators_known(struct import *im, const Onnx__GraphProto *g, const 
             ? ""
             : arena_printf(im->arena, " of the domain '%s'", shown(im, im->node->domain));
     if (kinds == 1)
-        return nodes == 1
-                   ? node_fail(im, "this operator%s is not supported", domain)
-                   : node_fail(im, "this operator%s, in %d nodes, is not supported", domain, nodes);
+        return nodes == 1 ? node_fail(im, "this operator%s is not supported%s", domain, hint)
+                          : node_fail(im, "this operator%s, in %d nodes, is not supported%s",
+                                      domain, nodes, hint);
     for (size_t i = 0; i < g->n_node; i++) {
         const char *name = operator_name(im, g->node[i]);
         if (!(n = name_find(&count, name)) || !*n) continue;
@@ -330,7 +350,7 @@ static bool operators_known(struct import *im, const Onnx__GraphProto *g, const 
                     *n > 1 ? "s" : "");
         *n = 0;
     }
-    graph_fail(im, "%d operators of the model are not supported: %.400s", kinds, list.at);
+    graph_fail(im, "%d operators of the model are not supported: %.300s%s", kinds, list.at, hint);
     text_free(&list);
     return false;
 }

@@ -361,7 +361,7 @@ bool standard_domain(const char *domain);
     X(EmbedLayerNormalization, 1, 9, embed_layer_normalization) \
     X(Attention, 2, 7, attention) X(QAttention, 5, 9, qattention) \
     X(MultiHeadAttention, 3, 8, multi_head_attention) \
-    X(GroupQueryAttention, 1, 11, group_query_attention) \
+    X(GroupQueryAttention, 1, 17, group_query_attention) \
     X(MatMulNBits, 3, 6, matmul_nbits) \
     X(RotaryEmbedding, 4, 4, ms_rotary_embedding) X(QLinearWhere, 8, 9, qlinear_where) \
     X(QEmbedLayerNormalization, 1, 18, qembed_layer_normalization) \

@@ -41,6 +41,9 @@ static void refuses_operators(void **state) {
     one_refused("Relu", "N,3", NULL, "dimension 'N' has no value; give it with -D N=...");
     one_refused("Relu", "4294967296,4294967296", NULL, "too large");
     one_refused("Relu", NULL, NULL, "it has no shape");
+    one_refused("com.microsoft.nchwc.Conv", "1,2", NULL,
+                "this operator of the domain 'com.microsoft.nchwc' is not supported: ONNX Runtime "
+                "laid it out for one processor");
     struct model_bytes m = one_node("Relu", "1,2", NULL);
     check_refused(&m, 99, "opset 99 is not known: expected 1 to 28");
 }

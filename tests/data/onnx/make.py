@@ -23,11 +23,14 @@ def save(name, model, inputs, results):
             with open(os.path.join(folder, '%s_%d.pb' % (what, k)), 'wb') as out: out.write(tensor('', a).SerializeToString())
 
 
-def case(name, nodes, inputs, constants, outputs, opset=13, results=None):
-    """inputs, constants: name -> array; outputs: name -> type; results: instead of ONNX Runtime's"""
+def case(name, nodes, inputs, constants, outputs, opset=13, results=None, domains=None):
+    """inputs, constants: name -> array; outputs: name -> type; results: instead of ONNX Runtime's; domains: what alone is imported"""
     graph = h.make_graph(nodes, name, [h.make_tensor_value_info(k, TYPE[str(v.dtype)], v.shape) for k, v in inputs.items()],
                          [h.make_tensor_value_info(k, t, None) for k, t in outputs.items()], [tensor(k, v) for k, v in constants.items()])
     model = h.make_model(graph, producer_name='isamap', opset_imports=[h.make_opsetid('', opset), h.make_opsetid('com.microsoft', 1)] + ([h.make_opsetid('ai.onnx.ml', 3)] if any(n.domain == 'ai.onnx.ml' for n in nodes) else []))
+    if domains:
+        del model.opset_import[:]
+        model.opset_import.extend(h.make_opsetid(d, 1) for d in domains)
     model.ir_version = 8
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -126,7 +129,8 @@ def gqa(name, batch, rows, past, buffer, inputs=(), rotary=0, **a):
     c.update(cos=fl(16, depth // 2), sin=fl(16, depth // 2))
     x['l'] = last
     if 'a' in inputs: x['a'] = fl(batch, 1, rows, past + rows)
-    case(name, [ms('GroupQueryAttention', ['q', 'k', 'v', 'pk' if buffer else '', 'pv' if buffer else '', 'l', 'n'] + (['cos', 'sin'] if rotary else ['', '']) + ['', 'a' if 'a' in inputs else ''],
+    if 's' in inputs: c['s'] = fl(heads)
+    case(name, [ms('GroupQueryAttention', ['q', 'k', 'v', 'pk' if buffer else '', 'pv' if buffer else '', 'l', 'n'] + (['cos', 'sin'] if rotary else ['', '']) + ['', 'a' if 'a' in inputs else ''] + (['s', '', ''] if 's' in inputs else []),
                    ['y', 'k2', 'v2'], num_heads=heads, kv_num_heads=shared, do_rotary=rotary, **a)], x, c, {'y': T.FLOAT, 'k2': T.FLOAT, 'v2': T.FLOAT})
 gqa('group_query_attention', 1, 5, 0, 0)
 gqa('group_query_attention_step', 1, 1, 6, 6, rotary=1)
@@ -593,3 +597,14 @@ case('optional_some', [h.make_node('Optional', ['x'], ['o']), h.make_node('Optio
 case('optional_none', [h.make_node('Optional', [], ['o'], type=maybe), h.make_node('OptionalHasElement', ['o'], ['b']), h.make_node('If', ['b'], ['y'], then_branch=h.make_graph([h.make_node('OptionalGetElement', ['o'], ['p'])], 'then', [], [value('p', T.FLOAT, [2, 3])]),
      else_branch=h.make_graph([h.make_node('Neg', ['x'], ['q'])], 'else', [], [value('q', T.FLOAT, [2, 3])]))], {'x': x}, {}, {'y': T.FLOAT, 'b': T.BOOL}, 18)
 case('optional_tensor', [h.make_node('OptionalHasElement', ['x'], ['b']), h.make_node('OptionalGetElement', ['x'], ['y'])], {'x': x}, {}, {'y': T.FLOAT, 'b': T.BOOL}, 18)
+# A score that takes weight and gives no value; rows that attend to later ones; caches as long as a window, from which the first places go
+rng = np.random.default_rng(37)
+gqa('group_query_attention_sink', 1, 3, 4, 4, ('s',), rotary=1)
+gqa('group_query_attention_sink_window', 1, 5, 0, 0, ('s',), local_window_size=3)
+gqa('group_query_attention_smooth', 1, 3, 2, 2, smooth_softmax=1)
+gqa('group_query_attention_everywhere', 1, 5, 0, 0, causal=0)
+gqa('group_query_attention_rolled', 1, 3, 4, 4, rotary=1, local_window_size=4, sliding_window_cache=1)
+gqa('group_query_attention_rolled_step', 1, 1, 11, 6, local_window_size=4, sliding_window_cache=1, softcap=2.0)
+gqa('group_query_attention_rolled_long', 1, 7, 2, 4, local_window_size=4, sliding_window_cache=1)
+# No operator of ONNX's own domain, which the model does not import, as XGBoost's are exported
+case('ml_domain_alone', [h.make_node('Scaler', ['x'], ['y'], domain='ai.onnx.ml', offset=[1.0, 2.0], scale=[0.5, 3.0])], {'x': rng.standard_normal((3, 2)).astype(np.float32)}, {}, {'y': T.FLOAT}, domains=['ai.onnx.ml'])

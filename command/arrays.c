@@ -124,6 +124,15 @@ static bool no_input(isamap *im, const struct job *j, const char *name) {
     return false;
 }
 
+/* A model's input of no elements is no buffer; its array may be given. */
+static bool of_nothing(isamap *im, const struct job *j, const char *file) {
+    struct array a;
+    if (!j->model || !npy_read(file, &a, &im->diags)) return false;
+    bool nothing = a.elements == 0;
+    array_free(&a);
+    return nothing;
+}
+
 /* What the file of --compare has for an input; NULL: nothing. */
 static const struct array *expected_input(const struct job *j, int buffer) {
     const char *name = j->expected.n ? model_name_of(j, buffer) : NULL;
@@ -139,6 +148,7 @@ bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
         const struct pair *given = &im->option.input.at[i];
         int b = 0;
         while (b < p->nbuffers && !is_input_named(j, b, given->name)) b++;
+        if (b == p->nbuffers && of_nothing(im, j, given->value)) continue;
         if (b == p->nbuffers) return no_input(im, j, given->name);
         if (input_file(im, j, b) == given->value) continue;
         diag_line(&im->diags, "--input", 0, 0, "input '%s' is given twice", given->name);

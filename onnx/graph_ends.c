@@ -48,9 +48,9 @@ static bool dimension_value(struct import *im, const char *input_name, int d,
         if (fixed && *out != dim->dim_value)
             return graph_fail(im, "input '%s': dimension %d is %" PRId64 ", not %" PRId64,
                               name_shown(im->arena, input_name), d, (int64_t)dim->dim_value, *out);
-        if (*out < 1)
+        if (*out < 0)
             return graph_fail(
-                im, "input '%s': dimension %d is given as %" PRId64 ", expected at least 1",
+                im, "input '%s': dimension %d is given as %" PRId64 ", expected at least 0",
                 name_shown(im->arena, input_name), d, *out);
         return shape_agrees(im, input_name, d, name, dims, used, *out);
     }
@@ -60,8 +60,8 @@ static bool dimension_value(struct import *im, const char *input_name, int d,
                           name_shown(im->arena, input_name), d, name_shown(im->arena, input_name));
     if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
         *out = dim->dim_value;
-        return *out >= 1 ||
-               graph_fail(im, "input '%s': dimension %d is %" PRId64 ", expected at least 1",
+        return *out >= 0 ||
+               graph_fail(im, "input '%s': dimension %d is %" PRId64 ", expected at least 0",
                           name_shown(im->arena, input_name), d, *out);
     }
     if (!name || !*name)
@@ -70,7 +70,7 @@ static bool dimension_value(struct import *im, const char *input_name, int d,
                           "with --shape %s=...",
                           name_shown(im->arena, input_name), d, name_shown(im->arena, input_name));
     if (given(dims, used, name, out))
-        return *out >= 1 || graph_fail(im, "'%s' is %" PRId64 ", but a dimension is at least 1",
+        return *out >= 0 || graph_fail(im, "'%s' is %" PRId64 ", but a dimension is at least 0",
                                        name_shown(im->arena, name), *out);
     return graph_fail(im, "input '%s': dimension '%s' has no value; give it with -D %s=...",
                       name_shown(im->arena, input_name), name_shown(im->arena, name),
@@ -112,12 +112,12 @@ static struct tensor *read_input(struct import *im, const Onnx__ValueInfoProto *
     return problem ? NULL : t;
 }
 
-/* An input of one number that -D gives by the input's name is a constant: a rate, a flag, a length.
- */
+/* An input of no elements, as a past of no places, is known. One of one number that -D gives by the
+ * input's name is a constant: a rate, a flag, a length. */
 static bool given_value(struct import *im, const struct bindings *dims, bool *used,
                         struct tensor *t) {
-    int64_t v;
-    if (t->elements != 1 || !given(dims, used, t->name, &v)) return false;
+    int64_t v = 0;
+    if (t->elements > 1 || (t->elements == 1 && !given(dims, used, t->name, &v))) return false;
     char *data = arena_alloc(im->arena, type_size(t->type));
     type_store(t->type, data, type_convert(t->type, TYPE_I64, (union value){.i = v}));
     t->data = data;

@@ -123,6 +123,11 @@ struct tensor *node_input(struct import *im, int k) {
     return t;
 }
 
+struct tensor *node_part(const struct import *im, int k) {
+    struct tensor *t = node_given(im, k);
+    return t && t->elements ? t : NULL;
+}
+
 bool node_wants(const struct import *im, int k) {
     return (size_t)k < im->node->n_output && im->node->output[k][0];
 }

@@ -120,6 +120,7 @@ bool node_fail(struct import *, const char *fmt, ...) __attribute__((format(prin
 bool node_has_input(const struct import *, int k);
 bool node_needs_input(struct import *, int k); /* false after reporting that it is missing */
 struct tensor *node_given(const struct import *, int k); /* may be empty; NULL: not given */
+struct tensor *node_part(const struct import *, int k); /* the same, NULL where it is empty: what joins it with something has that alone */
 /* The same for an operator that reads elements: an empty one makes the node an error. */
 struct tensor *node_input(struct import *, int k);
 bool node_wants(const struct import *, int k); /* somebody may read its k-th result */

@@ -120,7 +120,7 @@ static bool projected_attention(struct import *im, const struct projection *p) {
     a.k = heads_merged(x, 1, depth, width[0]);
     a.v = heads_merged(x, 1, a.depth_v, width[0] + width[1]);
     scale_default(&a);
-    return stack(im, &a, node_input(im, p->past)) && attention_lower(im, &a);
+    return stack(im, &a, node_part(im, p->past)) && attention_lower(im, &a);
 }
 
 bool op_attention(struct import *im) {
@@ -208,7 +208,7 @@ static bool multi_inputs(struct import *im, struct attention *a, int64_t heads) 
 /* The k-th of keys and values (input `past`, result `present`) behind those of a cache. */
 static bool cache(struct import *im, struct attention *a, struct heads *h, int past, int present,
                   int64_t depth) {
-    struct tensor *old = node_input(im, past);
+    struct tensor *old = node_part(im, past);
     int64_t shape[4] = {a->extent[AT_BATCH], a->extent[AT_HEAD], a->length, depth}, before = 0;
     if (!old && !node_wants(im, present)) return true;
     if (old) {
@@ -232,7 +232,7 @@ static bool cache(struct import *im, struct attention *a, struct heads *h, int p
 /* Keys and values behind those of the inputs `past` and the next one; a->length grows by them. */
 static bool caches(struct import *im, struct attention *a, int past) {
     int64_t keys;
-    if (node_has_input(im, past) != node_has_input(im, past + 1))
+    if (!node_part(im, past) != !node_part(im, past + 1))
         return node_fail(im, "a past of keys alone, or of values alone");
     if (!cache(im, a, &a->k, past, 1, a->extent[AT_DEPTH])) return false;
     keys = a->past;

@@ -125,7 +125,7 @@ static int64_t places_kept(int64_t total, int64_t window, int64_t capacity) {
  * and to the new ones. */
 static bool rolled_cache(struct import *im, struct grouped *g, struct heads *now, int k) {
     struct attention *a = &g->a;
-    struct tensor *old = node_input(im, 3 + k);
+    struct tensor *old = node_part(im, 3 + k);
     int64_t shape[4] = {a->extent[AT_BATCH], g->shared, a->length, a->extent[AT_DEPTH]};
     int64_t n[AT_COUNT] = {shape[0], shape[1], 1, a->extent[AT_PLACE], shape[3]};
     int64_t kept = places_kept(g->total, a->window, g->buffer);
@@ -153,7 +153,7 @@ static bool rolled_cache(struct import *im, struct grouped *g, struct heads *now
 static bool grouped_cache(struct import *im, struct grouped *g, struct heads *now, int k) {
     if (g->rolls) return rolled_cache(im, g, now, k);
     struct attention *a = &g->a;
-    struct tensor *old = node_input(im, 3 + k);
+    struct tensor *old = node_part(im, 3 + k);
     int64_t shape[4] = {a->extent[AT_BATCH], g->shared, g->buffer, a->extent[AT_DEPTH]};
     int64_t n[AT_COUNT] = {shape[0], shape[1], 1, a->extent[AT_PLACE], shape[3]};
     if (!node_wants(im, 1 + k) && g->total == a->extent[AT_PLACE]) return true;
@@ -274,16 +274,16 @@ static bool grouped_rotary(struct import *im, struct grouped *g) {
 bool op_group_query_attention(struct import *im) {
     struct grouped g = {
         .a = {.outside = LEFT_OUT, .bias = node_input(im, 10), .sink = node_input(im, 11)}};
-    struct tensor *old = node_input(im, 3);
+    struct tensor *old = node_part(im, 3);
     if (!node_needs_input(im, 5) || !node_needs_input(im, 6)) return false;
     if (!grouped_attributes(im, &g) || !grouped_inputs(im, &g) || !grouped_past(im, &g))
         return false;
     struct attention *a = &g.a;
-    if (!old != !node_input(im, 4))
+    if (!old != !node_part(im, 4))
         return node_fail(im, "of the past only the %s are given, expected keys and values",
                          old ? "keys" : "values");
     for (int k = 3; old && k <= 4; k++) {
-        struct tensor *t = node_input(im, k);
+        struct tensor *t = node_part(im, k);
         if (t->ndims != 4 || t->extent[0] != a->extent[AT_BATCH] || t->extent[1] != g.shared ||
             t->extent[2] != old->extent[2] || t->extent[3] != a->extent[AT_DEPTH] ||
             t->type != a->q.t->type)

@@ -29,8 +29,8 @@ static bool vectors_read(struct import *im, struct vectors *v) {
     if (nparams != 3 && nparams != 0)
         return node_fail(im, "'kernel_params' has %d entries, expected 3", nparams);
     if (nparams) memcpy(v->param, params, sizeof v->param);
-    v->n = n / v->x->extent[1];
-    if (n % v->x->extent[1])
+    if (v->x->elements) v->n = n / v->x->extent[1];
+    if (!v->x->elements || n % v->x->extent[1])
         return node_fail(im, "%d numbers are no vectors of %" PRId64 " features", n,
                          v->x->extent[1]);
     return true;

@@ -248,7 +248,7 @@ bool op_qlinear_global_average_pool(struct import *im) {
         bool kept = d == 0 || d == channel;
         extent[d] = kept ? x->extent[d] : 1;
         to[d] = kept ? index[d] : "0";
-        volume *= x->extent[d] / extent[d];
+        volume *= kept ? 1 : x->extent[d];
     }
     struct tensor *y = node_result(im, x->type, x->ndims, extent);
     struct tensor *sum =

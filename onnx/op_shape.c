@@ -75,6 +75,7 @@ static void copy_through(struct import *im, struct tensor *to, struct tensor *fr
 bool emit_copy(struct import *im, struct tensor *to, struct tensor *from) {
     int64_t factor[2 * MAX_DIMS];
     int n;
+    if (!to->elements) return true;
     if (common_factors(to, from, factor, &n)) {
         copy_through(im, to, from, n, factor);
         return true;

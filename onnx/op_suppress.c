@@ -162,6 +162,8 @@ bool suppress_data(struct import *im, struct tensor *box, struct tensor *score, 
                             .classes = score->extent[1],
                             .boxes = box->extent[1],
                             .most = most};
+    if (!box->elements || !score->elements)
+        return node_constant(im, TYPE_I64, 2, (int64_t[]){0, 3}, "");
     if (most < 1) return node_fail(im, "no box may be chosen of a class (input 2)");
     if (most > MAX_COUNT / s.batches / s.classes)
         return node_fail(im,

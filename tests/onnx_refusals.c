@@ -37,7 +37,8 @@ static void refuses_operators(void **state) {
     one_refused("Cast", "2,3", "to:8", "the type that 'to' gives, 8, is not supported");
     one_refused("Cast", "2,3", "to'x", "the attribute 'to' is not an integer");
     one_refused("Gemm", "2,3", NULL, "input 1 is missing");
-    one_refused("Relu", "0,3", NULL, "dimension 0 is 0, expected at least 1");
+    one_refused("Relu", "-2,3", NULL, "dimension 0 is -2, expected at least 0");
+    one_refused("ReduceMean", "0,3", NULL, "input 0 is an empty tensor");
     one_refused("Relu", "N,3", NULL, "dimension 'N' has no value; give it with -D N=...");
     one_refused("Relu", "4294967296,4294967296", NULL, "too large");
     one_refused("Relu", NULL, NULL, "it has no shape");
@@ -330,9 +331,9 @@ static void dims_must_fit(void **state) {
     assert_null(parse(&m, 15, &(struct bindings){given, 2, NULL}, &d));
     assert_string_equal(d.at[0].text, "no input has the name 'M', or a dimension of that name");
     m = one_node("Relu", "N,3", NULL);
-    given[0].value = 0;
+    given[0].value = -1;
     assert_null(parse(&m, 15, &(struct bindings){given, 1, NULL}, &d));
-    assert_string_equal(d.at[1].text, "'N' is 0, but a dimension is at least 1");
+    assert_string_equal(d.at[1].text, "'N' is -1, but a dimension is at least 0");
     diags_free(&d);
 }
 

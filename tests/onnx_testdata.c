@@ -97,7 +97,7 @@ static bool give_inputs(struct run *r, void **data) {
     const struct program *p = r->model->program;
     int n = 0;
     for (int k = 0; k < r->ninputs; k++) {
-        if (r->constants >> k & 1) continue;
+        if (r->constants >> k & 1 || r->input[k].elements == 0) continue;
         if (n == r->model->ninputs) return false;
         int b = program_buffer(p, r->model->input[n++].buffer);
         if (b < 0 || !same_shape(&r->input[k], &p->buffer[b])) return false;

@@ -608,3 +608,13 @@ gqa('group_query_attention_rolled_step', 1, 1, 11, 6, local_window_size=4, slidi
 gqa('group_query_attention_rolled_long', 1, 7, 2, 4, local_window_size=4, sliding_window_cache=1)
 # No operator of ONNX's own domain, which the model does not import, as XGBoost's are exported
 case('ml_domain_alone', [h.make_node('Scaler', ['x'], ['y'], domain='ai.onnx.ml', offset=[1.0, 2.0], scale=[0.5, 3.0])], {'x': rng.standard_normal((3, 2)).astype(np.float32)}, {}, {'y': T.FLOAT}, domains=['ai.onnx.ml'])
+# Inputs of no elements, as the past of a decoder's first call
+rng = np.random.default_rng(41)
+none = {'pk': np.zeros((1, 2, 0, 8), np.float32), 'pv': np.zeros((1, 2, 0, 8), np.float32)}
+three = {'q': fl(1, 3, 16), 'k': fl(1, 3, 16), 'v': fl(1, 3, 16)}
+keys = {'y': T.FLOAT, 'k2': T.FLOAT, 'v2': T.FLOAT}
+case('empty_past_joined', [h.make_node('Concat', ['pk', 'x'], ['y'], axis=2), h.make_node('Shape', ['pk'], ['n'])], {'pk': none['pk'], 'x': fl(1, 2, 3, 8)}, {}, {'y': T.FLOAT, 'n': T.INT64})
+case('empty_past_multi_head', [ms('MultiHeadAttention', ['q', 'k', 'v', '', '', '', 'pk', 'pv'], ['y', 'k2', 'v2'], num_heads=2)], dict(three, **none), {}, keys)
+case('empty_past_grouped', [ms('GroupQueryAttention', ['q', 'k', 'v', 'pk', 'pv', 'l', 'n', '', ''], ['y', 'k2', 'v2'], num_heads=2, kv_num_heads=2)], dict(three, **none), {'l': i32(2), 'n': i32(3)}, keys)
+case('empty_past_attention', [ms('Attention', ['x', 'w', 'b', '', 'p'], ['y', 'p2'], num_heads=2, unidirectional=1)], {'x': fl(1, 3, 12), 'p': np.zeros((2, 1, 2, 0, 8), np.float32)}, {'w': fl(12, 48), 'b': fl(48)}, {'y': T.FLOAT, 'p2': T.FLOAT})
+case('empty_past_scaled', [h.make_node('Attention', ['q', 'k', 'v', '', 'pk', 'pv'], ['y', 'k2', 'v2'], q_num_heads=2, kv_num_heads=2, is_causal=1)], dict(three, **none), {}, keys, 23)

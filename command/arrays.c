@@ -125,11 +125,14 @@ static bool no_input(isamap *im, const struct job *j, const char *name) {
 }
 
 /* A model's input of no elements is no buffer; its array may be given. */
-static bool of_nothing(isamap *im, const struct job *j, const char *file) {
+static bool of_nothing(const struct job *j, const char *file) {
     struct array a;
-    if (!j->model || !npy_read(file, &a, &im->diags)) return false;
-    bool nothing = a.elements == 0;
-    array_free(&a);
+    struct diags
+        unsaid; /* what is wrong with the file matters less than that its name is unknown */
+    diags_init(&unsaid);
+    bool read = j->model && npy_read(file, &a, &unsaid), nothing = read && a.elements == 0;
+    if (read) array_free(&a);
+    diags_free(&unsaid);
     return nothing;
 }
 
@@ -148,7 +151,7 @@ bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
         const struct pair *given = &im->option.input.at[i];
         int b = 0;
         while (b < p->nbuffers && !is_input_named(j, b, given->name)) b++;
-        if (b == p->nbuffers && of_nothing(im, j, given->value)) continue;
+        if (b == p->nbuffers && of_nothing(j, given->value)) continue;
         if (b == p->nbuffers) return no_input(im, j, given->name);
         if (input_file(im, j, b) == given->value) continue;
         diag_line(&im->diags, "--input", 0, 0, "input '%s' is given twice", given->name);

@@ -5,10 +5,10 @@
 #include "backends/cpu/cpu_int.h"
 
 enum {
-    MAX_WALKS = 4 * MAX_DIMS,
+    MAX_BLOCKS = 4, /* in which layouts cut an axis, one inside of the other */
+    MAX_WALKS = (MAX_BLOCKS + 2) * MAX_DIMS, /* the loops of pieces, and those around */
     MAX_PIECES = 64,
     MAX_CUTS = 16, /* pieces of an axis */
-    MAX_BLOCKS = 2, /* in which layouts cut an axis, one inside of the other */
     SQUARE = 8,
     ZIP_BYTES = 16, /* of a row that are zipped with other rows' at once */
     MAX_STARTS = 1 << 14

@@ -300,32 +300,53 @@ bool covering_decide(struct covering *c) {
 
 /* ---- rewrites ---- */
 
-struct best_price best_price(struct covering *c, const struct program *p, int stmt) {
+/* What sums begin with, left by an instruction elsewhere than where they are made, is brought
+ * there. */
+static double brought_price(const struct covering *c, const struct program *p, int stmt,
+                            const struct option *o, const struct needle *sums) {
+    const struct machine *m = c->machine;
+    if (!sums || o->fallback || sums->home >> sums->dst & 1) return 0;
+    const struct operand *wanted = &m->instr[sums->instr].operand[sums->dst];
+    if (needle_writes_one_of(m, needle_of(c->needles, o->map.instr), wanted)) return 0;
+    double each = operand_in_cost(c->needles, sums, sums->dst, 0);
+    return isinf(each) ? 0
+                       : reference_cycles(m, m->instr[sums->instr].unit,
+                                          each * rw_points(p, p->stmt[stmt].axes));
+}
+
+struct best_price best_price(struct covering *c, const struct program *p, int stmt,
+                             const struct needle *sums) {
     covering_reserve(c, p->nstmts);
     struct estimate *of = estimate_open(p, stmt);
     struct options all = estimate_options(c, of, p);
     struct best_price best = {.cycles = INFINITY};
-    for (int i = 0; i < all.n; i++)
-        best.whole |= option_on_device(c->machine, &all.at[i]) && all.at[i].ncuts == 0;
-    if (all.n > 0) {
-        best.cycles = all.at[0].cost;
-        best.needle = all.at[0].fallback ? NULL : needle_of(c->needles, all.at[0].map.instr);
-        best.device = option_on_device(c->machine, &all.at[0]);
-        best.uncut = best.needle && all.at[0].ncuts == 0;
+    for (int i = 0; i < all.n; i++) {
+        const struct option *o = &all.at[i];
+        bool device = option_on_device(c->machine, o);
+        double cycles = o->cost + brought_price(c, p, stmt, o, sums);
+        best.whole |= device && o->ncuts == 0;
+        if (i > 0 && cycles >= best.cycles) continue;
+        best.cycles = cycles;
+        best.needle = o->fallback ? NULL : needle_of(c->needles, o->map.instr);
+        best.device = device;
+        best.uncut = best.needle && o->ncuts == 0;
     }
     estimate_close(of);
     return best;
 }
 
-double begin_price(struct covering *c, const struct program *q, int stmt) {
-    const struct stmt *s = &q->stmt[stmt];
-    if (stmt + 1 == q->nstmts || s->combine != COMBINE_SET || s->nops != 1 || s->nreads != 1 ||
-        q->stmt[stmt + 1].combine != COMBINE_ADD || !rw_plain(q, stmt) || !rw_plain(q, stmt + 1) ||
-        !access_same(q, &s->dst, &q->stmt[stmt + 1].dst))
-        return INFINITY;
-    const struct needle *n = best_price(c, q, stmt + 1).needle;
-    return n && operand_from_home(c->needles, n, n->dst)
-               ? rw_points(q, s->axes) * operand_in_cost(c->needles, n, n->dst, 0)
+bool begins_sums(const struct program *p, int stmt) {
+    const struct stmt *s = &p->stmt[stmt];
+    return stmt + 1 < p->nstmts && s->combine == COMBINE_SET &&
+           p->stmt[stmt + 1].combine == COMBINE_ADD && rw_plain(p, stmt) && rw_plain(p, stmt + 1) &&
+           access_same(p, &s->dst, &p->stmt[stmt + 1].dst);
+}
+
+double begin_price(struct covering *c, const struct program *p, int stmt,
+                   const struct needle *sums) {
+    const struct stmt *s = &p->stmt[stmt];
+    return s->nops == 1 && s->nreads == 1 && sums && operand_from_home(c->needles, sums, sums->dst)
+               ? rw_points(p, s->axes) * operand_in_cost(c->needles, sums, sums->dst, 0)
                : INFINITY;
 }
 

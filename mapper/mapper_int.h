@@ -107,6 +107,9 @@ double needle_issue_cost(const struct machine *, const struct needle *, const in
 /* Cycles for each point of an issue whose axes are as long as they may be (64 at most). */
 double needle_point_cost(const struct machine *, const struct needle *);
 
+/* May its result be where the operand may be? */
+bool needle_writes_one_of(const struct machine *, const struct needle *, const struct operand *);
+
 /* Can a copy of a buffer of this type be in one of the operand's memories? `broadcast` has bit d
  * for the needle buffer's dimensions, counted from the last, along which one element is repeated.
  * Cycles per element, INFINITY: no. */
@@ -463,9 +466,12 @@ struct best_price {      /* of the statement's cheapest option; no option: INFIN
     bool uncut;                  /* it executes all of the statement */
     bool whole;                  /* some instruction of a device executes all of the statement */
 };
-struct best_price best_price(struct covering *, const struct program *, int stmt);
-/* What the sums of the next statement begin with, copied: a move brings it to where they are made. INFINITY: it is none such. */
-double begin_price(struct covering *, const struct program *, int stmt);
+/* `sums`: who executes the next statement, whose sums begin with this one's result; NULL: none does. */
+struct best_price best_price(struct covering *, const struct program *, int stmt, const struct needle *sums);
+/* Does the next statement add to what this one sets? */
+bool begins_sums(const struct program *, int stmt);
+/* What it sets, copied: a move brings it to where the sums are made. INFINITY: it is none such. */
+double begin_price(struct covering *, const struct program *, int stmt, const struct needle *sums);
 bool has_device(const struct machine *);                          /* some queue is none of a host */
 bool option_on_device(const struct machine *, const struct option *);
 void covering_reserve(struct covering *, int n);

@@ -525,6 +525,15 @@ bool operand_from_home(const struct needles *all, const struct needle *n, int op
     return false;
 }
 
+bool needle_writes_one_of(const struct machine *m, const struct needle *n,
+                          const struct operand *o) {
+    const struct operand *dst = &m->instr[n->instr].operand[n->dst];
+    for (int i = 0; i < dst->nmemories; i++)
+        for (int k = 0; k < o->nmemories; k++)
+            if (dst->memory[i] == o->memory[k]) return true;
+    return false;
+}
+
 double operand_out_cost(const struct needles *all, const struct needle *n, int operand) {
     const struct operand *o = &all->machine->instr[n->instr].operand[operand];
     double best = INFINITY;

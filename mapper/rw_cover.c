@@ -44,10 +44,16 @@ static struct part_price part_price(struct covering *c, struct program *q, int f
     c->cover->program = q;
     covering_changed(c);
     const bool *steady = flow_steady(c);
-    for (int s = from; s < to; s++) {
+    const struct needle *later = NULL; /* of the statement after this one */
+    for (int s = to - 1; s >= from; s--) {
+        if (begins_sums(q, s) && (s == to - 1 || steady[s + 1]))
+            later = best_price(c, q, s + 1, NULL).needle;
+        const struct needle *sums = begins_sums(q, s) ? later : NULL;
+        later = NULL;
         if (steady[s]) continue;
-        struct best_price best = best_price(c, q, s);
-        double begin = begin_price(c, q, s);
+        struct best_price best = best_price(c, q, s, sums);
+        double begin = begin_price(c, q, s, sums);
+        later = best.needle;
         sum.cycles += fmin(best.cycles, begin);
         sum.needles &= best.needle || q->stmt[s].nreads == 0 || !isinf(begin); /* whoever fills */
         sum.stays &= best.whole || q->stmt[s].nreads == 0;
@@ -500,7 +506,7 @@ static bool lacks_sums(struct covering *c, int stmt) {
         !stmt_is_mac(p, &p->stmt[stmt]) || flow_steady(c)[stmt] ||
         parts_refused(c, sums->name, TERMS_SUFFIX))
         return false;
-    struct best_price best = best_price(c, p, stmt);
+    struct best_price best = best_price(c, p, stmt, NULL);
     bool lacks = has_device(c->machine) ? !best.device : !best.needle;
     for (int i = 0; i < c->needles->n && lacks; i++)
         lacks = c->needles->at[i].nparts == 0 || !joined_on(c, &c->needles->at[i], p, stmt);

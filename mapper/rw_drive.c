@@ -130,15 +130,6 @@ static void note_scatter(struct search *s, const struct needle *n, const struct 
     }
 }
 
-static bool writes_one_of(const struct machine *m, const struct needle *n,
-                          const struct operand *o) {
-    const struct operand *dst = &m->instr[n->instr].operand[n->dst];
-    for (int i = 0; i < dst->nmemories; i++)
-        for (int k = 0; k < o->nmemories; k++)
-            if (dst->memory[i] == o->memory[k]) return true;
-    return false;
-}
-
 /* The statement that wrote what this one adds to; -1. */
 static int begun_by(const struct program *p, int stmt) {
     int w = stmt;
@@ -162,7 +153,7 @@ static bool begun_there(const struct needles *all, const struct program *p, int 
     for (int i = 0; i < all->n && !found; i++) {
         int first = s.nmappings;
         const struct needle *n = &all->at[i];
-        if (!n->offered || !writes_one_of(all->machine, n, dst)) continue;
+        if (!n->offered || !needle_writes_one_of(all->machine, n, dst)) continue;
         s.steps = 0;
         search_pair(&s, n, &site);
         for (int k = first; k < s.nmappings && !found; k++) {

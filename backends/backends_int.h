@@ -130,7 +130,9 @@ bool fallback_hoists(const struct program *, const struct stmt *, int axis);
  * loop's axis has the factor 1 or -1; -1: none, it is tested at each point. */
 int fallback_shortens(const struct constraint *w, const int *order, int n);
 uint64_t schedule_features(
-    const struct schedule *); /* bit f: required by the machine or an instruction used */
+    const struct schedule *); /* bit f: required by all of the machine's code or an instruction used */
+/* Has the code of the schedule what this text of a begin or an end needs? */
+bool schedule_takes(const struct schedule *, const struct emit *);
 /* Every instruction used has an emit in `language`, every fallback a language for processors (of LANGUAGE_CUDA: that one). *what
  * names the first that has not. */
 bool schedule_speaks(const struct schedule *, enum language, const char **what);

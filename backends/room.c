@@ -78,12 +78,16 @@ int fallback_shortens(const struct constraint *w, const int *order, int n) {
 uint64_t schedule_features(const struct schedule *s) {
     const struct machine *m = s->machine;
     bool *used = memory_array((size_t)m->ninstrs + 1, sizeof *used);
-    uint64_t features = m->needs_features;
+    uint64_t features = m->code_features;
     schedule_instrs(s, used);
     for (int i = 0; i < m->ninstrs; i++)
         if (used[i]) features |= m->instr[i].needs_features;
     free(used);
     return features;
+}
+
+bool schedule_takes(const struct schedule *s, const struct emit *emit) {
+    return !(emit->needs_features & ~schedule_features(s));
 }
 
 static bool speaks_nodes(const struct schedule *s, const struct node *node, int n,

@@ -554,7 +554,9 @@ static void build_all(struct build *b, const struct node *root, const struct loa
     BUILD_ALL(KIND_FALLBACK, fallback, nfallbacks, build_fallback);
     BUILD_ALL(KIND_MEASURE, measure, nmeasures, build_measure);
     m->parameters = b->parameters ? b->parameters->file : NULL;
-    m->needs_features = build_features(b, root);
+    m->needs_features = build_features(b, root, "needs");
+    m->code_features =
+        node_attr(root, "code-needs") ? build_features(b, root, "code-needs") : m->needs_features;
     check_cycles(b);
     build_texts(b);
     build_instrs(b);

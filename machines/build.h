@@ -52,7 +52,7 @@ bool build_range(struct build *, const struct node *, const char *attr, int64_t 
 int build_ref(struct build *, const struct node *, const char *attr,
               enum kind); /* -1: absent or unknown */
 int *build_refs(struct build *, const struct node *, const char *attr, enum kind, int *n, bool imm);
-uint64_t build_features(struct build *, const struct node *);
+uint64_t build_features(struct build *, const struct node *, const char *attr);
 uint32_t build_types(struct build *, const struct node *);
 struct mexpr **build_list(struct build *, const struct node *, const char *attr,
                           int *n); /* comma-separated expressions */

@@ -342,7 +342,7 @@ static void build_instr(struct build *b, struct instr *x, const struct found *f)
     const char *subnormals = node_attr(n, "subnormals");
     x->zeroes_subnormals = subnormals && !strcmp(subnormals, "zero");
     x->crossing = build_number(b, n, "crossing", -1);
-    x->needs_features = build_features(b, n);
+    x->needs_features = build_features(b, n, "needs");
     x->from = build_refs(b, n, "from", KIND_MEMORY, &x->nfrom, false);
     x->to = build_refs(b, n, "to", KIND_MEMORY, &x->nto, false);
     x->move_types = build_types(b, n);

@@ -155,9 +155,9 @@ int *build_refs(struct build *b, const struct node *n, const char *attr, enum ki
     return out;
 }
 
-uint64_t build_features(struct build *b, const struct node *n) {
+uint64_t build_features(struct build *b, const struct node *n, const char *attr) {
     int count;
-    int *ref = build_refs(b, n, "needs", KIND_FEATURE, &count, false);
+    int *ref = build_refs(b, n, attr, KIND_FEATURE, &count, false);
     uint64_t set = 0;
     for (int i = 0; i < count; i++)
         if (ref[i] < 64) set |= UINT64_C(1) << ref[i];
@@ -285,6 +285,7 @@ struct emit *build_emits(struct build *b, const struct node *parent, int *count)
         *e = (struct emit){.language = build_language(c),
                            .library = node_attr(c, "library"),
                            .header = node_attr(c, "header"),
+                           .needs_features = build_features(b, parent, "needs"),
                            .text = c->text ? c->text : "",
                            .at = {c->file, c->text_line ? c->text_line : c->line}};
         check_names(b, c, e);

@@ -293,11 +293,40 @@ static bool merge(struct loader *l, struct node *dst, struct node *n) {
     return true;
 }
 
+/* ---- what code needs ---- */
+
+/* Does every fallback come from files that are included, of which there is one at least? */
+static bool adds_to_host(const struct node *n, int depth, bool *any) {
+    bool included = strcmp(n->tag, "fallback") != 0 || n->depth > depth;
+    *any |= !strcmp(n->tag, "fallback");
+    for (int i = 0; i < n->nchildren && included; i++)
+        included = adds_to_host(n->child[i], depth, any);
+    return included;
+}
+
+static void add_needs(struct loader *l, struct node *n, int depth, const char *needs) {
+    static const char *const tags[] = {"instruction", "move", "begin", "end"};
+    const char *own = node_attr(n, "needs");
+    for (size_t t = 0; t < sizeof tags / sizeof *tags; t++)
+        if (n->depth == depth && !strcmp(n->tag, tags[t]))
+            node_set(l, n, "needs", own ? arena_printf(l->arena, "%s %s", own, needs) : needs);
+    for (int i = 0; i < n->nchildren; i++) add_needs(l, n->child[i], depth, needs);
+}
+
+/* What a file needs that adds to a whole host, what it adds needs; all other code runs without. */
+static void share_needs(struct loader *l, struct node *out, const char *own) {
+    bool host = false;
+    if (!own || !adds_to_host(out, out->depth, &host) || !host) return;
+    node_set(l, out, "code-needs", node_attr(out, "needs") + strlen(own));
+    for (int i = 0; i < out->nchildren; i++) add_needs(l, out->child[i], out->depth, own);
+}
+
 bool tree_expand(struct loader *l, struct node *raw, struct node *out) {
     for (int i = 0; i < raw->nattrs; i++) node_set(l, out, raw->attr[i].name, raw->attr[i].value);
     if (node_attr(raw, "model")) set_model(l, out, raw);
     for (int i = 0; i < raw->nattrs; i++) out->attr[i].line = raw->attr[i].line;
     bool good = true;
     for (int i = 0; i < raw->nchildren; i++) good = merge(l, out, raw->child[i]) && good;
+    if (good) share_needs(l, out, node_attr(raw, "needs"));
     return good && !l->diags->errors;
 }

@@ -28,7 +28,7 @@ static const struct space {
     {"format", "*.format", ""},
     {"instruction move", "", ""},
     {"configure", "", ""},
-    {"feature", "*.needs", ""},
+    {"feature", "*.needs machine.code-needs", ""},
     {"param", "", ""},
 };
 enum { SPACES = sizeof spaces / sizeof *spaces, SPACE_MEMORY = 1, SPACE_PARAM = SPACES - 1 };
@@ -277,8 +277,14 @@ static void join(struct side *host, struct side *device) {
             add_bell(l, host->root, h->doorbell, "done", v->queue[q].id, other, both);
         }
     }
-    const char *a = node_attr(host->root, "needs"), *b = node_attr(device->root, "needs");
-    if (b) node_set(l, host->root, "needs", a ? arena_printf(l->arena, "%s %s", a, b) : b);
+    static const char *const needs[] = {"needs", "code-needs"};
+    const char *more = node_attr(device->root, "needs");
+    for (int k = 0; k < 2 && more; k++) {
+        const char *own = node_attr(host->root, needs[k]);
+        if (own || k == 0)
+            node_set(l, host->root, needs[k],
+                     own ? arena_printf(l->arena, "%s %s", own, more) : more);
+    }
     node_set(l, host->root, "name", v->name);
     if (v->model) node_set(l, host->root, "model", v->model);
     if (v->model) node_set(l, host->root, "model-of", v->model_of);

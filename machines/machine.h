@@ -146,6 +146,7 @@ struct word {
 struct emit {
     enum language language;
     const char *library, *header;      /* or NULL */
+    uint64_t needs_features;           /* of the element that it is in */
     const char *text;                  /* llvm, c, cuda: a function body with ${...} */
     struct word *word; int nwords;     /* bits */
     struct place_in_file at;           /* of text[0] */
@@ -254,6 +255,7 @@ struct machine {
     const struct node *tree;           /* what it was built from, includes and repetitions worked out */
     const char *name, *title, *file;
     uint64_t needs_features;           /* the machine's own */
+    uint64_t code_features;            /* those of them that all code needs: others, what a file adds to a host */
     double clock;
     double launch;                     /* cycles that each launch takes besides what it does (schedule/launches.h) */
     double doorbell;                   /* of a host: its cycles until a device sees its token, or it a device's */

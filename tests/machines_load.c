@@ -153,6 +153,18 @@ static void alternatives(void **state) {
     /* what it includes needs its features too */
     for (int f = 0; f < m->nfeatures; f++)
         assert_true((m->needs_features >> f & 1) == (strcmp(m->feature[f].id, "avx512vnni") != 0));
+    /* what it adds to a host needs its own, and other code only what the host needs */
+    uint64_t own = 0;
+    for (int f = 0; f < m->nfeatures; f++)
+        if (!strncmp(m->feature[f].id, "amx-", 4)) own |= UINT64_C(1) << f;
+    assert_true(own && m->code_features == (m->needs_features & ~own));
+    assert_true(instr_of(m, "tdpbssd")->needs_features == own);
+    assert_true(instr_of(m, "tileload")->needs_features == own);
+    assert_true(m->end[0].needs_features == own);
+    assert_true(!(instr_of(m, "vnni")->needs_features & own));
+    machine_free(m);
+    m = load("tests/data/machines/avx512.xml", NULL);
+    assert_true(m->code_features == m->needs_features);
     machine_free(m);
 }
 

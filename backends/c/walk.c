@@ -360,6 +360,11 @@ static void ask_permissions(struct cgen *g) {
             c_line(g, "if (syscall(SYS_arch_prctl, %#xL, %uL)) return 1;", code, argument);
 }
 
+static void emit_around(struct cgen *g, const struct emit *emit, int n) {
+    for (int k = 0; k < n; k++)
+        if (schedule_takes(g->schedule, &emit[k])) c_plain_emit(g, &emit[k], 1);
+}
+
 void c_section(struct cgen *g, const struct section *section, const char *name, bool workspace) {
     const char *program = c_identifier(&g->arena, g->schedule->program->name);
     for (int p = 0; p < g->schedule->nplaces; p++)
@@ -370,12 +375,12 @@ void c_section(struct cgen *g, const struct section *section, const char *name, 
     g->indent++;
     declare_all(g, section, workspace);
     if (!workspace) ask_permissions(g);
-    c_plain_emit(g, g->machine->begin, g->machine->nbegins);
+    emit_around(g, g->machine->begin, g->machine->nbegins);
     for (int n = 0; n < section->nnodes && !g->failed; n++) {
         zero_places(g, section, n);
         c_walk(g, &section->node[n], 1);
     }
-    c_plain_emit(g, g->machine->end, g->machine->nends);
+    emit_around(g, g->machine->end, g->machine->nends);
     c_line(g, "return 0;");
     g->indent--;
     c_line(g, "}");

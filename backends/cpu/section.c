@@ -21,7 +21,8 @@ static void zero_places(struct function *f, const struct section *section, int n
 
 static void call_around(struct function *f, const struct emit *emit, int n) {
     for (int i = 0; i < n && !f->cpu->failed; i++) {
-        if (emit[i].language != LANGUAGE_LLVM) continue;
+        if (emit[i].language != LANGUAGE_LLVM || !schedule_takes(f->cpu->schedule, &emit[i]))
+            continue;
         struct emitted *fn = emit_plain(f->cpu, &emit[i]);
         if (fn) LLVMBuildCall2(f->builder, fn->type, fn->fn, NULL, 0, "");
     }

@@ -437,6 +437,48 @@ static bool needs_number(struct import *im, const Onnx__GraphProto *g, struct na
     return false;
 }
 
+static bool follows(struct import *im, const Onnx__GraphProto *g, struct name_table *from,
+                    const char *name) {
+    const struct tensor *t = name_find(&im->value, name);
+    for (size_t i = 0; i < g->n_initializer; i++)
+        if (g->initializer[i]->name && !strcmp(g->initializer[i]->name, name)) return true;
+    return !*name || listed(from, name) || (t && t->data);
+}
+
+/* Lists what nodes make of what is listed and of constants. */
+static void list_made(struct import *im, const Onnx__GraphProto *g, struct name_table *from) {
+    for (size_t i = 0; i < g->n_node; i++) {
+        const Onnx__NodeProto *n = g->node[i];
+        bool made = true;
+        for (size_t k = 0; k < n->n_attribute; k++) made &= !n->attribute[k]->g;
+        for (size_t k = 0; k < n->n_input; k++) made &= follows(im, g, from, n->input[k]);
+        for (size_t k = 0; made && k < n->n_output; k++)
+            name_put(im->arena, from, n->output[k], im);
+    }
+}
+
+/* Lists the number of the iteration, and states that are known in the first one and follow from
+ * what is known in each: counters. */
+static void list_counters(struct import *im, const struct loop *l, struct name_table *from) {
+    bool *counts = arena_array(im->arena, (size_t)l->states + 1, sizeof *counts), fewer = true;
+    for (int k = 0; k < l->states; k++) counts[k] = node_input(im, l->first + k)->data != NULL;
+    while (fewer) {
+        struct name_table made = {0};
+        fewer = false;
+        name_put(im->arena, &made, body_input(l, 0), im);
+        for (int k = 0; k < l->states; k++)
+            if (counts[k]) name_put(im->arena, &made, body_input(l, l->head + k), im);
+        list_made(im, l->body, &made);
+        for (int k = 0; k < l->states; k++)
+            if (counts[k] && !follows(im, l->body, &made, l->body->output[1 + k]->name))
+                counts[k] = false, fewer = true;
+    }
+    name_put(im->arena, from, body_input(l, 0), im);
+    for (int k = 0; k < l->states; k++)
+        if (counts[k] && strcmp(body_input(l, l->head + k), l->body->output[1 + k]->name) != 0)
+            name_put(im->arena, from, body_input(l, l->head + k), im);
+}
+
 /* Each iteration by itself: its number is known. */
 static bool iterations(struct import *im, struct loop *l) {
     struct tensor **now = arena_array(im->arena, (size_t)l->states + 1, sizeof *now);
@@ -525,7 +567,7 @@ bool op_loop(struct import *im) {
         return node_fail(im, "it runs no iteration: its scanned results are empty");
     l.out = arena_array(im->arena, (size_t)l.outputs + 1, sizeof *l.out);
     struct name_table from = {0};
-    name_put(im->arena, &from, body_input(&l, 0), im);
+    list_counters(im, &l, &from);
     if (l.steps == 0 || carries_sequence(im, &l) || needs_number(im, l.body, &from))
         return iterations(im, &l);
     return recurrence(im, &l, 1, body_input(&l, 0), body_input(&l, 1));

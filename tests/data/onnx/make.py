@@ -618,3 +618,10 @@ case('empty_past_multi_head', [ms('MultiHeadAttention', ['q', 'k', 'v', '', '', 
 case('empty_past_grouped', [ms('GroupQueryAttention', ['q', 'k', 'v', 'pk', 'pv', 'l', 'n', '', ''], ['y', 'k2', 'v2'], num_heads=2, kv_num_heads=2)], dict(three, **none), {'l': i32(2), 'n': i32(3)}, keys)
 case('empty_past_attention', [ms('Attention', ['x', 'w', 'b', '', 'p'], ['y', 'p2'], num_heads=2, unidirectional=1)], {'x': fl(1, 3, 12), 'p': np.zeros((2, 1, 2, 0, 8), np.float32)}, {'w': fl(12, 48), 'b': fl(48)}, {'y': T.FLOAT, 'p2': T.FLOAT})
 case('empty_past_scaled', [h.make_node('Attention', ['q', 'k', 'v', '', 'pk', 'pv'], ['y', 'k2', 'v2'], q_num_heads=2, kv_num_heads=2, is_causal=1)], dict(three, **none), {}, keys, 23)
+# A slice moves with a state that counts, by steps of its own, as loops over rows are exported by way of TensorFlow; another state stays as it was
+rng = np.random.default_rng(43)
+moves = h.make_graph([h.make_node('Slice', ['rows', 'c'] + ['d', 'zero1'], ['r']), h.make_node('Add', ['c', 'two'], ['c2']), h.make_node('Add', ['d', 'two'], ['d2']), h.make_node('Add', ['s', 'r'], ['s2']), h.make_node('Identity', ['go'], ['on']), h.make_node('Squeeze', ['r', 'zero1'], ['row'])], 'body',
+                     [value('i', T.INT64, []), value('go', T.BOOL, []), value('c', T.INT64, [1]), value('d', T.INT64, [1]), value('rows', T.FLOAT, [6, 4]), value('s', T.FLOAT, [1, 4])],
+                     [value('on', T.BOOL, []), value('c2', T.INT64, [1]), value('d2', T.INT64, [1]), value('rows', T.FLOAT, [6, 4]), value('s2', T.FLOAT, [1, 4]), value('row', T.FLOAT, [4])])
+case('loop_counter_moves', [h.make_node('Loop', ['three', 'yes', 'zero1', 'one1', 'x', 's0'], ['ce', 'de', 'xe', 'y', 'all'], body=moves)], {'x': fl(6, 4), 's0': fl(1, 4)},
+     {'three': np.int64(3), 'yes': np.bool_(True), 'zero1': np.array([0]), 'one1': np.array([1]), 'two': np.array([2])}, {'y': T.FLOAT, 'all': T.FLOAT, 'ce': T.INT64}, 17)

@@ -345,6 +345,14 @@ static void this_host(void **state) {
         machine_free(best);
     }
     machine_free(m);
+    /* of two that a computer can run, the one that adds to the other */
+    struct machine *less = load("machines/cpu-avx2.xml", NULL);
+    m = load("machines/cpu-avxvnni.xml", NULL);
+    best = load("machines/cpu-avx512.xml", NULL);
+    assert_true(less->priority < m->priority && m->priority < best->priority);
+    machine_free(less);
+    machine_free(m);
+    machine_free(best);
     diags_free(&d);
 }
 

@@ -367,7 +367,7 @@ bool standard_domain(const char *domain);
     X(RotaryEmbedding, 4, 4, ms_rotary_embedding) X(QLinearWhere, 8, 9, qlinear_where) \
     X(QEmbedLayerNormalization, 1, 18, qembed_layer_normalization) \
     X(GatherBlockQuantized, 3, 4, gather_block_quantized) \
-    X(DynamicQuantizeLSTM, 3, 12, dynamic_quantize_lstm)
+    X(DynamicQuantizeLSTM, 3, 12, dynamic_quantize_lstm) X(MoE, 3, 8, experts)
 /* The same for the domain ai.onnx.ml. */
 #define ML_OPERATORS(X) \
     X(Scaler, 1, 1, ml_scaler) X(Normalizer, 1, 1, ml_normalizer) \

@@ -625,3 +625,16 @@ moves = h.make_graph([h.make_node('Slice', ['rows', 'c'] + ['d', 'zero1'], ['r']
                      [value('on', T.BOOL, []), value('c2', T.INT64, [1]), value('d2', T.INT64, [1]), value('rows', T.FLOAT, [6, 4]), value('s2', T.FLOAT, [1, 4]), value('row', T.FLOAT, [4])])
 case('loop_counter_moves', [h.make_node('Loop', ['three', 'yes', 'zero1', 'one1', 'x', 's0'], ['ce', 'de', 'xe', 'y', 'all'], body=moves)], {'x': fl(6, 4), 's0': fl(1, 4)},
      {'three': np.int64(3), 'yes': np.bool_(True), 'zero1': np.array([0]), 'one1': np.array([1]), 'two': np.array([2])}, {'y': T.FLOAT, 'all': T.FLOAT, 'ce': T.INT64}, 17)
+# Mixtures of experts: fewer choices than experts, then more; gates side by side, with and without limits; no biases
+rng = np.random.default_rng(47)
+def experts(name, tokens, count, k, bias=True, lines=False, **a):
+    wide = 2 if a.get('swiglu_fusion') else 1
+    c = {'w': fl(count, wide * 6, 8) / 3, 'v': fl(count, 8, 6) / 3}
+    if bias: c.update(b=fl(count, wide * 6), d=fl(count, 8))
+    case('moe_' + name, [ms('MoE', ['x', 'r', 'w', 'b' if bias else '', 'v', 'd' if bias else ''], k=k, **a)], {'x': fl(tokens, 8) if lines else fl(1, tokens, 8), 'r': fl(tokens, count)}, c, {'y': T.FLOAT})
+experts('chosen', 1, 6, 2, normalize_routing_weights=1)
+experts('all', 4, 5, 2)
+experts('lines', 3, 4, 1, lines=True, bias=False, activation_type='gelu')
+experts('silu', 3, 4, 3, activation_type='silu')
+experts('gated', 1, 4, 2, activation_type='swiglu', swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0)
+experts('gated_limited', 3, 4, 2, activation_type='swiglu', swiglu_fusion=1, swiglu_limit=0.3, normalize_routing_weights=1)

@@ -167,13 +167,14 @@ void cost_sum(struct work *w) {
         if (n->group) continue;
         double grid = grid_part(w, n);
         double alone = n->core >= 0 ? most_turns(w, n->first) * n->plan.alone * grid : 0;
-        if (n->core >= 0) add(w, n->first, n->plan.predicted * grid, n->plan.bound);
+        if (n->core >= 0 || n->plan.predicted > 0)
+            add(w, n->first, n->plan.predicted * grid, n->plan.bound);
         w->s->alone += alone;
         w->s->forecast[n->first].alone += alone;
         if (n->core >= 0) busy[queue] += least_turns(w, n->first) * n->plan.alone * grid;
         w->s->least = fmax(w->s->least, busy[queue]);
         double part = n->plan.share.n ? n->plan.share.part : grid;
-        bool priced = n->core >= 0 && !n->plan.is_static;
+        bool priced = n->core >= 0 ? !n->plan.is_static : n->plan.predicted > 0;
         double chain = 0;
         for (int k = 0; k < n->nchain && !priced; k++)
             chain += part * task_cost(w, n->chain[k].task);

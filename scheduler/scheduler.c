@@ -287,6 +287,20 @@ static bool plan_core(struct work *w, const struct moves *moves, struct nest *n,
     return true;
 }
 
+/* Without sums there is one plan. How long it takes only the clock says: where each grain goes from
+ * home and back before the next one begins, that is many times what its instructions take. Of the
+ * steps of a recurrence it does not know: what they make may stay, and goes home when alone. */
+static bool plan_chain(struct work *w, const struct moves *moves, struct nest *n, bool *searched) {
+    if (!nest_plan(w, moves, n)) return false;
+    bool steps = w->p->stmt[n->first].scope > 0;
+    double cycles = steps ? -1 : plan_simulated(w, moves, n, &n->plan);
+    if (cycles <= 0) return true;
+    *searched = true;
+    n->plan.predicted = cycles;
+    cost_plan(w, n, cycles, 0);
+    return !gives_up(w);
+}
+
 static void plan_begin(struct work *w, const struct moves *moves) {
     recur_keep(w, moves);
     groups_rename(w);
@@ -300,7 +314,8 @@ static bool plan_all(struct work *w, const struct moves *moves) {
         bool searched = false;
         struct nest *n = &w->nest[i];
         if (!n->is_grid) grid_decide(w, moves, n);
-        if (n->core < 0 ? nest_plan(w, moves, n) : plan_core(w, moves, n, &searched)) continue;
+        if (n->core < 0 ? plan_chain(w, moves, n, &searched) : plan_core(w, moves, n, &searched))
+            continue;
         if (searched) return false;
         if (n->is_grid) {
             grid_leave(n);

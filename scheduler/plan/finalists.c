@@ -24,7 +24,7 @@ static const double HOPELESS = 1.3, BETTER = 0.9995,
 /* Of a grid the clock knows how long it takes where its instances are so many as there are. */
 static bool can_simulate(const struct work *w, const struct nest *n) {
     return w->options && w->options->simulate && !n->group && (!n->nprefix || n->is_grid) &&
-           !grid_is_open(w, n) && !w->m->queue[w->task[n->core].needle->in->queue].data_order;
+           !grid_is_open(w, n) && !w->m->queue[w->task[nest_head(n)].needle->in->queue].data_order;
 }
 
 static uint64_t mix_hold(uint64_t sum, const struct hold *h) {
@@ -68,7 +68,7 @@ static double timed(struct work *w, const struct moves *moves, const struct nest
     struct memo *times = known_times(w->searches);
     struct arena scratch;
     arena_init(&scratch);
-    uint64_t sum = mix_plan(nest_key(w, n, &scratch).hash, &w->task[n->core], p) | 1;
+    uint64_t sum = mix_plan(nest_key(w, n, &scratch).hash, &w->task[nest_head(n)], p) | 1;
     arena_free(&scratch);
     const double *known = memo_cost(times, sum), *walked = memo_cost(times, sum ^ 1),
                  *beyond = memo_cost(times, sum ^ 2); /* so many steps were too few */

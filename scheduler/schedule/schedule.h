@@ -161,8 +161,8 @@ struct forecast {
     const char *bound;                 /* what takes so long: the id of a queue, bus or cache, or words; NULL: not known */
 };
 
-/* What nests were planned to cost before groups and the clock, with the host's statements. Nests without sums are not
- * searched, and have no price there: a hash of all that their plans depend on. */
+/* What nests were planned to cost before groups, with the host's statements; those that are searched before the clock. Nests without
+ * sums are not searched, and count where the clock says what they take: a hash of all that their plans depend on. */
 struct planned {
     double cycles;
     uint64_t unsearched;

@@ -236,10 +236,22 @@ bool set_covers(const isl_set *set, const isl_set *dom) {
            isl_set_is_subset((isl_set *)dom, (isl_set *)set) == isl_bool_true;
 }
 
+/* Is the term there once at each point of the domain? Dimensions of its own have one value at each
+ * point then, as those that a fused axis was made of. */
+static bool once_everywhere(const struct term *t, int m, const isl_set *dom) {
+    if (t->n == m) return set_covers(t->dom, dom);
+    isl_map *own = set_as_map(t->dom, m);
+    isl_set *at = isl_map_domain(isl_map_copy(own));
+    bool once = isl_map_is_single_valued(own) == isl_bool_true && set_covers(at, dom);
+    isl_set_free(at);
+    isl_map_free(own);
+    return once;
+}
+
 /* Where no term is, it is 0. */
 bool form_constant(const struct form *f, const isl_set *dom, union value *v) {
-    if (f->nterms > 1 || (f->nterms == 1 && (f->term[0].natoms || f->term[0].n != f->m ||
-                                             !set_covers(f->term[0].dom, dom))))
+    if (f->nterms > 1 ||
+        (f->nterms == 1 && (f->term[0].natoms || !once_everywhere(&f->term[0], f->m, dom))))
         return false;
     if (type_is_float(f->type))
         v->f = f->nterms ? f->term[0].f : 0;

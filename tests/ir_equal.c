@@ -28,6 +28,13 @@
 #define FUSED_PRODUCT                                                                              \
     "P[k,16*i+j] = A[i,k]; Q[k,16*i+j] = B[k,j]; C[i,j] = 0; R[16*i+j] = C[i,j]; "                 \
     "R[f] += P[k,f] * Q[k,f]; C[i,j] = R[16*i+j]; "
+#define LANES                                                                                      \
+    "in A: f32[8,64]  inout D: f32[8]  temp L: f32[8,16]  temp T: f32[4,128]  temp R: f32[128]  "  \
+    "axes i: 8, a: 4, b: 16, f: 128\n"
+#define LARGEST "L[i,b] = -inf; L[i,b] max= A[i,16*a+b]; "
+#define LANES_FUSED                                                                                \
+    "L[i,b] = -inf; T[a,16*i+b] = A[i,16*a+b]; R[16*i+b] = L[i,b]; R[f] max= T[a,f]; "             \
+    "L[i,b] = R[16*i+b]; "
 #define CORNERS FLOATS "temp T: f32[3,3,9]  axes p: 3, q: 3, r: 3, s: 3, f: 9\n"
 #define CORNERED "C[p,q] = -inf; C[p,q] max= A[2*p+r-1,2*q+s-1 else -inf]"
 #define AXES "axes i: 16, j: 16, k: 16, n: 9\n"
@@ -334,6 +341,11 @@ static const struct equal_case cases[] = {
     {FUSED, PRODUCT "D[i] max= C[i,j]", FUSED_PRODUCT "D[i] max= C[i,j]", LAWS_REORDER, true},
     {FUSED, PRODUCT "D[i] max= C[i,j]", FUSED_PRODUCT "D[i] max= C[i,j] where j < 15", LAWS_REORDER,
      false},
+    {LANES, LARGEST "D[i] max= L[i,b]", LANES_FUSED "D[i] max= L[i,b]", LAWS_EXACT, true},
+    {LANES, LARGEST "D[i] max= L[i,b]", LANES_FUSED "D[i] max= L[i,b] where b < 15", LAWS_EXACT,
+     false},
+    {LANES, "L[i,b] = 2; L[i,b] max= A[i,16*a+b]; D[i] max= L[i,b]", LANES_FUSED "D[i] max= L[i,b]",
+     LAWS_EXACT, false},
     {CORNERS, CORNERED,
      "T[p,q,3*r+s] = A[2*p+r-1,2*q+s-1 else -inf]; C[p,q] = -inf; C[p,q] max= T[p,q,f]", LAWS_EXACT,
      true},

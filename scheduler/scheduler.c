@@ -275,6 +275,7 @@ static bool plan_core(struct work *w, const struct moves *moves, struct nest *n,
         int64_t extent = part_open(w, n);
         bool ok = nest_plan(w, moves, n);
         part_close(w, n, extent);
+        if (ok) cost_plan(w, n, n->plan.predicted, n->plan.alone);
         return ok;
     }
     struct search *s = search_best(w, moves, n);

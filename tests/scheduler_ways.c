@@ -148,11 +148,45 @@ static void swapped_reads_are_alike(void **state) {
     assert_int_equal(alike_on("machines/cpu-avx2.xml", OF_TWO("-")), 0);
 }
 
+/* What is planned counts the parts of a nest, one that stays over the steps and one that comes in
+ * each: else all other answers looked dearer than such a schedule, and none was tried. */
+static void parts_are_planned(void **state) {
+    static const char text[] =
+        "kernel cell() {\n in X: i32[32, 128]\n const U: i8[3, 128, 128]\n in q0: i8[128]\n"
+        " out y: i8[32, 128]\n recur t: 32 state q: i8[128] from q0 {\n"
+        "  axes g: 3, i: 128, j: 128\n  temp a: i32[3, 128]\n  temp b: i32[128]\n  a[g,i] = 0\n"
+        "  a[g,i] += i32(U[g,i,j]) * i32(q[j])\n"
+        "  b[i] = shr(a[0,i] + a[1,i] + a[2,i] + X[t,i], 9)\n"
+        "  q'[i] = i8(min(max(b[i], -128), 127))\n  y[t,i] = q'[i]\n }\n}\n";
+    struct diags d;
+    struct arena a;
+    struct cover *cover = NULL;
+    struct scheduler_options options = {.threads = 1};
+    (void)state;
+    arena_init(&a);
+    diags_init(&d);
+    struct machine *m = plan_machine("machines/vdla.xml", "machines/cpu-scalar.xml", &d);
+    struct program *p = plan_program(&a, text, NULL, 0, &d);
+    struct decider *decider = decider_open(&plan_best, 0);
+    assert_true(m && p);
+    struct schedule *s = scheduler_compile(p, m, REWRITE_REORDERS, decider, &options, &cover, &d);
+    assert_non_null(s);
+    assert_true(s->planned.cycles > 0.5 * (s->cost + s->host));
+    schedule_free(s);
+    cover_free(cover);
+    decider_close(decider);
+    program_free(p);
+    machine_free(m);
+    arena_free(&a);
+    diags_free(&d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(none_is_cheaper),
         cmocka_unit_test(preferred_answers),
         cmocka_unit_test(swapped_reads_are_alike),
+        cmocka_unit_test(parts_are_planned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

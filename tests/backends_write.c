@@ -227,7 +227,7 @@ static void check_permission(const struct backend *b, int component) {
     assert_int_equal(f->machine->nfeatures, 0);
     f->machine->feature = feature;
     f->machine->nfeatures = 1;
-    f->machine->needs_features = 1;
+    f->machine->needs_features = f->machine->code_features = 1;
     if (given) {
         check_library(b, f);
     } else {

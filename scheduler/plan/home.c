@@ -109,7 +109,7 @@ bool home_tighten(const struct work *w, struct home *h, const struct buffer *b,
     if (!h->packed || h->spaced || g->plain_home) return false;
     h->extent = arena_copy(w->arena, h->extent, sizeof *h->extent * (size_t)b->ndims);
     for (int d = 0; d < b->ndims; d++)
-        if (!((g->loose | g->exact | g->even) >> d & 1) && b->extent[d] < g->block[d]) {
+        if (!((g->loose | g->exact | g->even | g->live) >> d & 1) && b->extent[d] < g->block[d]) {
             h->tight |= UINT64_C(1) << d;
             h->extent[d] = b->extent[d];
         }

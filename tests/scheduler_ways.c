@@ -35,6 +35,31 @@ static const struct way_case {
      "  h'[b,i] = tanh(a[b,0,i] * a[b,1,i] + X[t,b,i]) + a[b,2,i]\n  y[t,b,i] = h'[b,i]\n }\n}\n"},
 };
 
+struct setup {
+    struct arena a;
+    struct diags d;
+    struct machine *m;
+    struct program *p;
+    struct decider *decider;
+};
+
+static void set_up(struct setup *x, const char *machine, const char *host, const char *text) {
+    arena_init(&x->a);
+    diags_init(&x->d);
+    x->m = plan_machine(machine, host, &x->d);
+    x->p = plan_program(&x->a, text, NULL, 0, &x->d);
+    x->decider = decider_open(&plan_best, 0);
+    assert_true(x->m && x->p);
+}
+
+static void tear_down(struct setup *x) {
+    decider_close(x->decider);
+    program_free(x->p);
+    machine_free(x->m);
+    arena_free(&x->a);
+    diags_free(&x->d);
+}
+
 /* INFINITY: it cannot be scheduled so. */
 static double cost_of(const struct machine *m, const struct program *p, struct decider *decider) {
     struct diags d;
@@ -51,36 +76,26 @@ static double cost_of(const struct machine *m, const struct program *p, struct d
 
 /* Another mapping of the sums alone makes none cheaper. */
 static void other_mappings(const struct way_case *c) {
-    struct diags d;
-    struct arena a;
-    arena_init(&a);
-    diags_init(&d);
-    const char *host = strstr(c->machine, "cpu-") ? NULL : "machines/cpu-scalar.xml";
-    struct machine *m = plan_machine(c->machine, host, &d);
-    struct program *p = plan_program(&a, c->text, NULL, 0, &d);
-    struct decider *decider = decider_open(&plan_best, 0);
-    assert_true(m && p);
-    double taken = cost_of(m, p, decider);
+    struct setup x;
+    set_up(&x, c->machine, strstr(c->machine, "cpu-") ? NULL : "machines/cpu-scalar.xml", c->text);
+    double taken = cost_of(x.m, x.p, x.decider);
     int n, tried = 0;
-    const struct put_question *asked = decider_asked(decider, &n);
+    const struct put_question *asked = decider_asked(x.decider, &n);
     assert_true(isfinite(taken));
     for (int i = 0; i < n; i++)
         for (int k = 0; asked[i].kind == QUESTION_MAPPING && k < asked[i].n; k++) {
             struct decider *other = decider_open(&plan_best, 0);
             decider_prefer(other, QUESTION_MAPPING, asked[i].subject, asked[i].text[k]);
-            double cost = cost_of(m, p, other);
+            double cost = cost_of(x.m, x.p, other);
             if (cost < 0.98 * taken)
-                fprintf(stderr, "%s %s: %.0f, not %.0f\n", m->name, asked[i].text[k], cost, taken);
+                fprintf(stderr, "%s %s: %.0f, not %.0f\n", x.m->name, asked[i].text[k], cost,
+                        taken);
             assert_true(cost >= 0.98 * taken);
             decider_close(other);
             tried++;
         }
     assert_true(tried > 2);
-    decider_close(decider);
-    program_free(p);
-    machine_free(m);
-    arena_free(&a);
-    diags_free(&d);
+    tear_down(&x);
 }
 
 static void none_is_cheaper(void **state) {
@@ -112,28 +127,19 @@ static void preferred_answers(void **state) {
 
 /* How many mappings do what another one does with the reads of alike operands swapped. */
 static int alike_on(const char *machine, const char *text) {
-    struct diags d;
-    struct arena a;
-    arena_init(&a);
-    diags_init(&d);
-    struct machine *m = plan_machine(machine, NULL, &d);
-    struct program *p = plan_program(&a, text, NULL, 0, &d);
-    struct decider *decider = decider_open(&plan_best, 0);
+    struct setup x;
     int n, alike = 0, mappings = 0;
-    assert_true(m && p);
-    struct cover *cover = mapper_cover_allowing(p, m, REWRITE_REORDERS, NULL, NULL, decider, &d);
+    set_up(&x, machine, NULL, text);
+    struct cover *cover =
+        mapper_cover_allowing(x.p, x.m, REWRITE_REORDERS, NULL, NULL, x.decider, &x.d);
     assert_non_null(cover);
-    const struct put_question *asked = decider_asked(decider, &n);
+    const struct put_question *asked = decider_asked(x.decider, &n);
     for (int i = 0; i < n; i++)
         for (int k = 0; asked[i].kind == QUESTION_MAPPING && k < asked[i].n; k++, mappings++)
             alike += asked[i].alike[k];
     assert_true(mappings > 1);
     cover_free(cover);
-    decider_close(decider);
-    program_free(p);
-    machine_free(m);
-    arena_free(&a);
-    diags_free(&d);
+    tear_down(&x);
     return alike;
 }
 
@@ -158,27 +164,18 @@ static void parts_are_planned(void **state) {
         "  a[g,i] += i32(U[g,i,j]) * i32(q[j])\n"
         "  b[i] = shr(a[0,i] + a[1,i] + a[2,i] + X[t,i], 9)\n"
         "  q'[i] = i8(min(max(b[i], -128), 127))\n  y[t,i] = q'[i]\n }\n}\n";
-    struct diags d;
-    struct arena a;
+    struct setup x;
     struct cover *cover = NULL;
     struct scheduler_options options = {.threads = 1};
     (void)state;
-    arena_init(&a);
-    diags_init(&d);
-    struct machine *m = plan_machine("machines/vdla.xml", "machines/cpu-scalar.xml", &d);
-    struct program *p = plan_program(&a, text, NULL, 0, &d);
-    struct decider *decider = decider_open(&plan_best, 0);
-    assert_true(m && p);
-    struct schedule *s = scheduler_compile(p, m, REWRITE_REORDERS, decider, &options, &cover, &d);
+    set_up(&x, "machines/vdla.xml", "machines/cpu-scalar.xml", text);
+    struct schedule *s =
+        scheduler_compile(x.p, x.m, REWRITE_REORDERS, x.decider, &options, &cover, &x.d);
     assert_non_null(s);
     assert_true(s->planned.cycles > 0.5 * (s->cost + s->host));
     schedule_free(s);
     cover_free(cover);
-    decider_close(decider);
-    program_free(p);
-    machine_free(m);
-    arena_free(&a);
-    diags_free(&d);
+    tear_down(&x);
 }
 
 int main(void) {

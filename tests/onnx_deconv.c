@@ -9,21 +9,27 @@
 #include <cmocka.h>
 
 #ifdef ISAMAP_WITH_ONNX
-enum { F32 = 1, IN = 4, OUT = 6, ROWS = 5, COLUMNS = 4, MOST = 4096 };
+enum { F32 = 1, IN = 4, OUT = 6, ROWS = 5, COLUMNS = 4, MOST = 16384 };
 
 struct deconv {
     int groups, kernel[2], stride[2], dilation[2], pads[4], extra[2];
     bool gathers;
+    int64_t products; /* at most */
 };
 
 static const struct deconv cases[] = {
-    {1, {2, 2}, {2, 2}, {1, 1}, {0, 0, 0, 0}, {0, 0}, true},
-    {2, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
-    {1, {4, 3}, {2, 1}, {1, 1}, {1, 0, 1, 2}, {0, 0}, true},
-    {1, {3, 2}, {1, 1}, {2, 2}, {1, 0, 1, 1}, {0, 0}, true},
-    {1, {2, 2}, {3, 3}, {1, 1}, {0, 0, 0, 0}, {2, 1}, true},
-    {2, {4, 2}, {2, 3}, {1, 1}, {1, 0, 1, 0}, {0, 0}, true},
-    {1, {3, 3}, {2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 0}, false},
+    {1, {2, 2}, {2, 2}, {1, 1}, {0, 0, 0, 0}, {0, 0}, true, 0},
+    {2, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true, 0},
+    {1, {4, 3}, {2, 1}, {1, 1}, {1, 0, 1, 2}, {0, 0}, true, 0},
+    {1, {3, 2}, {1, 1}, {2, 2}, {1, 0, 1, 1}, {0, 0}, true, 0},
+    {1, {2, 2}, {3, 3}, {1, 1}, {0, 0, 0, 0}, {2, 1}, true, 0},
+    {2, {4, 2}, {2, 3}, {1, 1}, {1, 0, 1, 0}, {0, 0}, true, 0},
+    {1, {3, 3}, {2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 0}, false, 0},
+    {1, {4, 4}, {2, 2}, {1, 1}, {1, 1, 1, 1}, {0, 0}, true, 80 * 4 * IN *OUT},
+    {2, {8, 3}, {4, 3}, {1, 1}, {2, 1, 2, 1}, {0, 1}, true, 0},
+    {1, {5, 5}, {2, 4}, {1, 1}, {4, 7, 0, 1}, {0, 0}, true, 0},
+    {2, {31, 19}, {1, 2}, {1, 1}, {15, 5, 15, 11}, {0, 0}, true, 0},
+    {1, {12, 30}, {2, 4}, {1, 1}, {9, 17, 10, 19}, {0, 0}, true, 2 * 8 * 20 * IN *OUT},
 };
 
 static void extents(const struct deconv *c, int *out) {
@@ -88,6 +94,13 @@ static bool gathers(const struct program *p) {
     return true;
 }
 
+static int64_t products(const struct program *p) {
+    int64_t n = 0;
+    for (int s = 0; s < p->nstmts; s++)
+        if (stmt_is_mac(p, &p->stmt[s])) n += stmt_points(p, &p->stmt[s]);
+    return n;
+}
+
 static void each_is_its_definition(void **state) {
     (void)state;
     static float x[IN * ROWS * COLUMNS], w[MOST], y[MOST], want[MOST];
@@ -103,6 +116,7 @@ static void each_is_its_definition(void **state) {
         struct onnx_model *model = read_model(c, w, &d);
         const struct program *p = model->program;
         assert_int_equal(gathers(p), c->gathers);
+        if (c->products) assert_true(products(p) <= c->products);
         void **data = calloc((size_t)p->nbuffers, sizeof *data);
         for (int b = 0; b < p->nbuffers; b++) data[b] = (void *)model->data[b];
         data[program_buffer(p, model->input[0].buffer)] = x;

@@ -19,6 +19,14 @@ static bool begins_sum(const struct program *p, int buffer) {
     return false;
 }
 
+/* Axes whose extent stays open, or along which a recurrence goes on. */
+static uint64_t axes_open(const struct program *p) {
+    uint64_t open = 0;
+    for (int a = 0; a < p->naxes; a++)
+        if (p->axis[a].size || p->axis[a].sequential) open |= UINT64_C(1) << a;
+    return open;
+}
+
 /* By buffer: does something add to it? */
 static bool *sums_of(const struct program *p) {
     bool *sum = memory_array((size_t)p->nbuffers + 1, sizeof *sum);
@@ -29,13 +37,11 @@ static bool *sums_of(const struct program *p) {
 /* Sums of products are left where instructions execute them; fills cost no more than what they
  * would be read from, but for those that a sum begins with, and numbers, which would stand between
  * the statements of a chain that use them. */
-static bool may_be(const struct program *p, const struct stmt *s, const bool *sum) {
+static bool may_be(const struct program *p, const struct stmt *s, uint64_t open, const bool *sum) {
     const struct buffer *b = &p->buffer[s->dst.buffer];
-    bool may = s->scope == 0 && b->role == ROLE_TEMP && !b->size &&
+    bool may = s->scope == 0 && b->role == ROLE_TEMP && !b->size && !(s->axes & open) &&
                (s->nreads > 0 || b->elements == 1 ||
                 (sum ? sum[s->dst.buffer] : begins_sum(p, s->dst.buffer)));
-    for (int a = 0; a < p->naxes && may; a++)
-        if (s->axes >> a & 1) may = !p->axis[a].size && !p->axis[a].sequential;
     return may && !stmt_is_mac(p, s);
 }
 
@@ -47,16 +53,16 @@ static bool disturbed(const struct stmt *s, const bool *varies, const bool *read
     return is;
 }
 
-static bool made_of_constants(const struct program *p, int buffer, int depth) {
+static bool made_of_constants(const struct program *p, int buffer, uint64_t open, int depth) {
     bool any = p->buffer[buffer].role == ROLE_CONST;
     if (any || p->buffer[buffer].role != ROLE_TEMP) return any;
     for (int s = 0; s < p->nstmts; s++) {
         const struct stmt *st = &p->stmt[s];
         if (st->dst.buffer != buffer) continue;
-        if (!may_be(p, st, NULL)) return false;
+        if (!may_be(p, st, open, NULL)) return false;
         for (int r = 0; r < st->nreads; r++)
             if (st->read[r].buffer != buffer &&
-                (depth == 0 || !made_of_constants(p, st->read[r].buffer, depth - 1)))
+                (depth == 0 || !made_of_constants(p, st->read[r].buffer, open, depth - 1)))
                 return false;
         any = true;
     }
@@ -64,7 +70,7 @@ static bool made_of_constants(const struct program *p, int buffer, int depth) {
 }
 
 bool buffer_steady(const struct program *p, int buffer) {
-    return made_of_constants(p, buffer, DEEPEST);
+    return made_of_constants(p, buffer, axes_open(p), DEEPEST);
 }
 
 /* One more pass: true where a statement was found that is not steady. */
@@ -85,13 +91,14 @@ static bool settle(const struct program *p, bool *steady, bool *varies, bool *re
 void program_steady(const struct program *p, bool *steady) {
     bool *varies = memory_array((size_t)p->nbuffers + 1, sizeof *varies),
          *read = memory_array((size_t)p->nbuffers + 1, sizeof *read), *sum = sums_of(p);
+    uint64_t open = axes_open(p);
     for (int b = 0; b < p->nbuffers; b++)
         varies[b] = p->buffer[b].role != ROLE_CONST && p->buffer[b].role != ROLE_TEMP;
     for (int i = 0; i < p->nitems; i++)
         for (int k = 0; p->item[i].kind == ITEM_CALL && k < p->item[i].call->nwrites; k++)
             varies[p->item[i].call->write[k]] = true;
     for (int s = 0; s < p->nstmts; s++) {
-        steady[s] = steady[s] && may_be(p, &p->stmt[s], sum);
+        steady[s] = steady[s] && may_be(p, &p->stmt[s], open, sum);
         if (!steady[s]) varies[p->stmt[s].dst.buffer] = true;
     }
     while (settle(p, steady, varies, read)) {
@@ -103,6 +110,7 @@ void program_steady(const struct program *p, bool *steady) {
 
 void program_constants(const struct program *p, bool *constant) {
     bool *written = memory_array((size_t)p->nbuffers + 1, sizeof *written), *sum = sums_of(p);
+    uint64_t open = axes_open(p);
     for (int s = 0; s < p->nstmts; s++) written[p->stmt[s].dst.buffer] = true;
     for (int b = 0; b < p->nbuffers; b++)
         constant[b] =
@@ -113,7 +121,7 @@ void program_constants(const struct program *p, bool *constant) {
             const struct stmt *st = &p->stmt[s];
             int b = st->dst.buffer;
             if (!constant[b] || p->buffer[b].role == ROLE_CONST) continue;
-            bool is = may_be(p, st, sum);
+            bool is = may_be(p, st, open, sum);
             for (int r = 0; r < st->nreads; r++) is &= constant[st->read[r].buffer];
             constant[b] = is;
             changed |= !is;

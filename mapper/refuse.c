@@ -39,11 +39,15 @@ static const char *result_of(const struct program *p, const struct mapping *map)
     return p->buffer[p->stmt[map->stmt].dst.buffer].name;
 }
 
-/* Of the same instruction on the same result, with operands that read the same. */
+/* Of the same instruction on the same result. */
+static bool is_near(const struct refusal *x, const struct mapping *map, const char *buffer) {
+    return x->instr == map->instr && strcmp(x->buffer, buffer) == 0;
+}
+
+/* And with operands that read the same. */
 static bool is_like(const struct refusal *x, const struct mapping *map, const char *buffer,
                     const char *operands) {
-    return x->instr == map->instr && strcmp(x->buffer, buffer) == 0 &&
-           strcmp(x->operands, operands) == 0;
+    return is_near(x, map, buffer) && strcmp(x->operands, operands) == 0;
 }
 
 /* From refusal `first` on, before refusal `end`. */
@@ -51,8 +55,11 @@ static bool have_among(const struct refusals *r, int first, int end, const struc
                        const struct machine *m, const struct mapping *map) {
     struct arena scratch;
     bool found = false;
+    const char *buffer = result_of(p, map);
+    while (first < end && !is_near(&r->at[first], map, buffer)) first++;
+    if (first == end) return false;
     arena_init(&scratch);
-    const char *buffer = result_of(p, map), *operands = operands_of(&scratch, m, map);
+    const char *operands = operands_of(&scratch, m, map);
     for (int i = first; i < end && !found; i++)
         found = is_like(&r->at[i], map, buffer, operands) &&
                 (!r->at[i].way || strcmp(r->at[i].way, way_of(&scratch, p, m, map)) == 0);

@@ -36,13 +36,11 @@ struct part_price {
     bool uncut;    /* these are executed whole */
 };
 
-/* What statements from .. to - 1 cost as part of program q. */
-static struct part_price part_price(struct covering *c, struct program *q, int from, int to) {
-    struct program *own = c->cover->program;
+/* What statements from .. to - 1 of the covering's program cost. */
+static struct part_price own_price(struct covering *c, int from, int to) {
+    struct program *q = c->cover->program;
     struct part_price sum = {.needles = true, .stays = true, .uncut = true};
     double all = 0, mapped = 0, away = 0;
-    c->cover->program = q;
-    covering_changed(c);
     const bool *steady = flow_steady(c);
     const struct needle *later = NULL; /* of the statement after this one */
     for (int s = to - 1; s >= from; s--) {
@@ -65,8 +63,23 @@ static struct part_price part_price(struct covering *c, struct program *q, int f
     }
     sum.products = mapped >= 0.99 * all;
     sum.device = away >= 0.99 * all;
+    return sum;
+}
+
+/* What statements from .. to - 1 cost as part of program q. Of the covering's own, which many
+ * others are compared with, users stay known. */
+static struct part_price part_price(struct covering *c, struct program *q, int from, int to) {
+    struct program *own = c->cover->program;
+    if (q == own) return own_price(c, from, to);
+    struct flow flow = c->flow;
+    c->flow = (struct flow){.made = false};
+    c->cover->program = q;
+    covering_changed(c);
+    struct part_price sum = own_price(c, from, to);
+    flow_free(&c->flow);
     c->cover->program = own;
     covering_changed(c);
+    c->flow = flow;
     return sum;
 }
 

@@ -161,10 +161,26 @@ bool site_check_bounds(struct site *s, int o) {
         v->m->instr[s->n->instr].operand[o].buffer, low, high - 1, p->name, p->bytes);
 }
 
+/* Of the sizes of one instruction, which are the same wherever it is issued. */
+struct size_range {
+    int64_t lo, hi, step;
+    bool known;
+};
+
+static const struct size_range *size_ranges(struct verify *v, const struct instr *in) {
+    const struct size_range **kept = &v->ranges[in - v->m->instr];
+    if (*kept) return *kept;
+    struct size_range *made = arena_array(&v->arena, (size_t)in->nranged + 1, sizeof *made);
+    for (int k = 0; k < in->nranged; k++)
+        made[k].known = instr_size_range(v->m, in, k, &made[k].lo, &made[k].hi, &made[k].step);
+    return *kept = made;
+}
+
 bool site_check_sizes(struct verify *v, const struct instr *in, const int64_t *size) {
+    const struct size_range *range = size_ranges(v, in);
     for (int k = 0; k < in->nranged; k++) {
-        int64_t lo, hi, step;
-        if (!instr_size_range(v->m, in, k, &lo, &hi, &step)) continue;
+        int64_t lo = range[k].lo, hi = range[k].hi, step = range[k].step;
+        if (!range[k].known) continue;
         if (size[k] >= lo && (hi < 0 || size[k] <= hi) && (size[k] - lo) % step == 0) continue;
         const char *name = in->semantics->param[in->ranged[k]].name;
         if (hi < 0)

@@ -387,6 +387,7 @@ void verify_fill_granules(struct verify *v) {
 void verify_open_tables(struct verify *v) {
     arena_init(&v->arena);
     if (!v->shapes) verify_shapes_open(v->shapes = &v->own_shapes);
+    v->ranges = arena_array(&v->arena, (size_t)v->m->ninstrs + 1, sizeof *v->ranges);
     v->var = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *v->var);
     v->live = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *v->live);
     v->inst = arena_array(&v->arena, (size_t)v->m->nunits + 1, sizeof *v->inst);

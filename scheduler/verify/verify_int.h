@@ -152,6 +152,8 @@ struct flat {                          /* Σ coef * axis + constant: the element
     int64_t *coef, constant;
 };
 
+struct size_range;
+
 struct verify {
     const struct schedule *s;
     const struct machine *m;
@@ -169,6 +171,7 @@ struct verify {
     bool in_entry;                     /* hardware loops are around: signals belong to the whole */
     size_t page_bytes;
 
+    const struct size_range **ranges;  /* [ninstrs] of their sizes, once asked for (site.c) */
     int64_t *var;                      /* values of loop variables */
     bool *may_repeat, *repeats;        /* [nbuffers] temporaries that never go home: their elements may be made again, from the start; some are */
     uint32_t lives;                    /* begun so far */

@@ -1,5 +1,6 @@
 #include "ir/arena.h"
 #include "ir/memory.h"
+#include "ir/poison.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -38,17 +39,21 @@ static struct arena_block *block_new(struct arena *a, size_t bytes) {
     if (!b) memory_exhausted(size);
     *b = (struct arena_block){.next = a->head, .size = size};
     memory_block_enter(&b->scope);
+    ASAN_POISON_MEMORY_REGION(b->data, size);
     a->head = b;
     return b;
 }
 
+/* Only the bytes that were asked for may be touched: an array that is too short is found as with
+ * malloc. */
 static void *take(struct arena *a, size_t bytes) {
     if (bytes > SIZE_MAX / 2) memory_exhausted(bytes);
-    bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    size_t whole = (bytes + ALIGN - 1) / ALIGN * ALIGN + POISON_GAP;
     struct arena_block *b = a->head;
-    if (!b || b->size - b->used < bytes) b = block_new(a, bytes);
+    if (!b || b->size - b->used < whole) b = block_new(a, whole);
     void *p = b->data + b->used;
-    b->used += bytes;
+    b->used += whole;
+    ASAN_UNPOISON_MEMORY_REGION(p, bytes);
     return p;
 }
 

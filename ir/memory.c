@@ -1,5 +1,6 @@
 #include "ir/memory.h"
 #include "ir/cleanup.h"
+#include "ir/poison.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -101,13 +102,15 @@ static void ask_large_pages(void *block, size_t bytes) {
 
 void *memory_take(size_t count, size_t size) {
     size_t bytes = total(count, size);
-    struct memory_block *b = calloc(bytes + sizeof *b + sizeof b + TAKEN_ALIGN, 1);
+    size_t whole = bytes + sizeof(struct memory_block) + sizeof(void *) + TAKEN_ALIGN;
+    struct memory_block *b = calloc(whole, 1);
     if (!b) memory_exhausted(bytes);
     ask_large_pages(b, bytes);
     memory_block_enter(b);
     uintptr_t first = (uintptr_t)(b + 1) + sizeof b;
     char *at = (char *)b + ((first + TAKEN_ALIGN - 1) / TAKEN_ALIGN * TAKEN_ALIGN - (uintptr_t)b);
     memcpy(at - sizeof b, &b, sizeof b);
+    ASAN_POISON_MEMORY_REGION(at + bytes, (size_t)((char *)b + whole - at) - bytes);
     return at;
 }
 

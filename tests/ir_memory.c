@@ -1,5 +1,7 @@
-/* What memory_take gives: zeroed, aligned, and in large pages where there are many. */
+/* What memory_take gives: zeroed, aligned, and in large pages where there are many; and with
+ * the address sanitizer, where it and the pieces of an arena end. */
 #include "ir/memory.h"
+#include "ir/poison.h"
 #include "ir_support.h"
 #include <inttypes.h>
 #include <stdint.h>
@@ -49,7 +51,31 @@ static void test_taken(void **state) {
     memory_give(large);
 }
 
+/* The address sanitizer sees what reaches past a piece of an arena, though a block holds many, and
+ * past what is aligned. */
+static void test_pieces(void **state) {
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    struct arena a;
+    arena_init(&a);
+    for (size_t n = 0; n < 100; n++) {
+        char *p = arena_alloc(&a, n), *q = arena_copy(&a, "", 1);
+        assert_false(__asan_address_is_poisoned(q));
+        assert_true(__asan_address_is_poisoned(q + 1));
+        assert_true(__asan_address_is_poisoned(p + n));
+        assert_true(n == 0 || !__asan_address_is_poisoned(p + n - 1));
+        char *taken = memory_take(n + 1, 1);
+        assert_false(__asan_address_is_poisoned(taken + n));
+        assert_true(__asan_address_is_poisoned(taken + n + 1));
+        memory_give(taken);
+    }
+    arena_free(&a);
+#else
+    skip();
+#endif
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_taken)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_taken), cmocka_unit_test(test_pieces)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,12 +14,21 @@ static bool same_between(const struct program *p, int i, int to, const struct pr
     return true;
 }
 
+/* As many rows as the same size says, or a fixed number of them. */
+static bool rows_alike(const struct program *p, const struct buffer *a, const struct program *q,
+                       const struct buffer *b) {
+    return !a->size == !b->size &&
+           (!a->size || !strcmp(p->size[a->size - 1].name, q->size[b->size - 1].name));
+}
+
 /* What callers see is declared alike, in the same order. */
 static bool arguments_alike(const struct program *p, const struct program *q) {
     for (int b = 0; b < p->nbuffers; b++) {
         if (p->buffer[b].role == ROLE_TEMP || p->buffer[b].role == ROLE_STATE) continue;
         int c = buffer_twin(p, b, q);
-        if (c < 0 || q->buffer[c].role != p->buffer[b].role) return false;
+        if (c < 0 || q->buffer[c].role != p->buffer[b].role ||
+            !rows_alike(p, &p->buffer[b], q, &q->buffer[c]))
+            return false;
     }
     for (int b = 0; b < q->nbuffers; b++)
         if (q->buffer[b].role != ROLE_TEMP && q->buffer[b].role != ROLE_STATE &&

@@ -121,6 +121,11 @@ static void test_wrong(void **state) {
 #define ONE "axes i: 6, j: 6  temp s: f32[6]\n"
 #define TWO "axes i: 2, j: 2, k: 3, l: 3  temp s: f32[2, 3]\n"
 
+#define LENGTH(Z) "kernel a(T=0..1) { in X: f32[T]  in h0: f32[]  in Z: f32[" Z "]  out y: f32[T]  "
+#define ADDED                                                                                      \
+    "out hT: f32[]\n recur t: T  state h: f32[] from h0 to hT { "                                  \
+    "h'[] = h[] + X[t]\n y[t] = h'[] } }"
+
 /* A dimension that becomes two, in a recurrence with its states too. */
 static const struct rows_case {
     const char *before, *after;
@@ -154,6 +159,14 @@ static const struct rows_case {
      "s[i,k] = X[t,i,k]\n s[i,k] += U[i,k,j,l] * h[j,l]\n h'[i,k] = tanh(s[i,k])\n"
      "y[t,i,k] = h[i,k] } }",
      false},
+    /* nobody reads Z, but it has as many rows as a caller says, not one, and not always as many as
+     * there are at most */
+    {LENGTH("") ADDED, LENGTH("T") ADDED, false},
+    {LENGTH("T") ADDED, LENGTH("") ADDED, false},
+    {LENGTH("1") ADDED, LENGTH("T") ADDED, false},
+    {LENGTH("T") ADDED, LENGTH("1") ADDED, false},
+    {LENGTH("T") ADDED, LENGTH("T") ADDED, true},
+    {LENGTH("") ADDED, LENGTH("1") ADDED, true},
 };
 
 static struct program *bound_sizes(struct trial *t, const char *text) {

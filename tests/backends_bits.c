@@ -263,24 +263,25 @@ static bool mentions(const struct diags *d, const char *text) {
     return false;
 }
 
-static const char tiny_schedule[] =
-    "schedule t on tiny {\n  program {\n    kernel t() {\n      in A: i32[4096]\n"
+static const char schedule_of[] =
+    "schedule t on %s {\n  program {\n    kernel t() {\n      in A: i32[4096]\n"
     "      temp P: i32[1024]\n    }\n  }\n"
-    "  place A: A in dram at 0 bytes 16384 argument\n  place P: P in pad at 0 bytes 4096 local\n"
+    "  place A: A in dram at 0 bytes 16384 argument\n  place P: P in pad at 0 bytes 1024 slots 4 "
+    "local\n"
     "  run {\n    %s\n  }\n}\n";
 
-/* Encodes the run section of a schedule without loops; the text of what is wrong, or NULL. */
-static void encode_step(const char *step, struct bits_launch *out, uint8_t *bytes, size_t room,
-                        struct diags *d) {
+/* Encodes the run section of a schedule without loops, with the current slot of P; the text of what
+ * is wrong, or NULL. */
+static void encode_on(const struct machine *m, const char *step, int64_t current,
+                      struct bits_launch *out, uint8_t *bytes, size_t room, struct diags *d) {
     char text[2048];
-    struct machine *m = load("tests/data/machines/tiny.xml", NULL);
-    snprintf(text, sizeof text, tiny_schedule, step);
+    snprintf(text, sizeof text, schedule_of, m->name, step);
     struct source source = {"t.sched", text, strlen(text), 1, 1};
     struct schedule *s = schedule_parse(m, &source, d);
     if (!s) diags_print(d, stderr);
     assert_non_null(s);
     struct bits_encoder *e = bits_open(s, 0, d);
-    int64_t value[8] = {0}, slot[8] = {0};
+    int64_t value[8] = {0}, slot[8] = {0, current};
     bool ok = true;
     for (int k = 0; k < s->run.nnodes && ok; k++) ok = bits_add(e, &s->run.node[k], value, slot);
     ok = ok && bits_take(e, 4096, out);
@@ -291,6 +292,55 @@ static void encode_step(const char *step, struct bits_launch *out, uint8_t *byte
     }
     bits_close(e);
     schedule_free(s);
+}
+
+static void encode_step(const char *step, struct bits_launch *out, uint8_t *bytes, size_t room,
+                        struct diags *d) {
+    struct machine *m = load("tests/data/machines/tiny.xml", NULL);
+    encode_on(m, step, 0, out, bytes, room, d);
+    machine_free(m);
+}
+
+/* Words of a sync's own name the channel, which may go round with the slots of a place; they are
+ * read again. */
+static void words_of_syncs(void **state) {
+    static const struct {
+        const char *step;
+        int current;
+        const char *word;
+    } signals[] = {
+        {"sync load push full", 0, "full.push(channel = 0)"},
+        {"sync load push full[7]", 2, "full.push(channel = 7)"},
+        {"sync store pop full[P]", 0, "full.pop(channel = 0)"},
+        {"sync store pop full[P]", 3, "full.pop(channel = 3)"},
+        {"sync load pop free[P + 1]", 0, "free.pop(channel = 1)"},
+        {"sync store push free[P + 1]", 2, "free.push(channel = 3)"},
+        {"sync store push free[P + 1]", 3, "free.push(channel = 0)"},
+        {"sync store push free[P + 3]", 2, "free.push(channel = 1)"},
+        {"sync store push free[P + 1]", -1, "free.push(channel = 1)"}, /* before the first */
+    };
+    struct machine *m = load("tests/data/machines/backends/flags.xml", NULL);
+    struct arena a;
+    (void)state;
+    arena_init(&a);
+    const struct forms all = forms_of(&a, m);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct bits_launch l;
+        uint8_t bytes[64];
+        struct decoded one;
+        struct text t = {0};
+        struct diags d;
+        diags_init(&d);
+        encode_on(m, signals[i].step, signals[i].current, &l, bytes, sizeof bytes, &d);
+        diags_print(&d, stderr);
+        assert_int_equal(l.bytes, 8);
+        assert_true(decode_one(&a, m, &all, bytes, l.bytes, &one));
+        decoded_text(m, &one, &t);
+        assert_string_equal(t.at, signals[i].word);
+        text_free(&t);
+        diags_free(&d);
+    }
+    arena_free(&a);
     machine_free(m);
 }
 
@@ -453,6 +503,7 @@ static void damaged_images(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(there_and_back), cmocka_unit_test(written_twice),
-        cmocka_unit_test(refused), cmocka_unit_test(known_word), cmocka_unit_test(damaged_images)};
+        cmocka_unit_test(words_of_syncs), cmocka_unit_test(refused),
+        cmocka_unit_test(known_word),     cmocka_unit_test(damaged_images)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,7 @@ struct issued {
     const int *slot;                 /* [machine.nstates] which slot it uses; -1: none */
     int64_t channel, phase, pending, bytes; /* of a sync's own words */
     int64_t instructions, base[2]; /* begin and end; where the home memory and the program begin */
+    bool is_read; /* from words: channel … instructions have no value yet */
 };
 
 struct mexpr_env issued_env(const struct issued *);

@@ -101,7 +101,7 @@ static bool solved_name(void *user, const char *name, const char *field, double 
     if (field) return false;
     const struct known *k = kept(s, &leaf, &scale);
     if (k) return take(k, out);
-    struct issued x = {.machine = s->machine, .site = s->d->site};
+    struct issued x = {.machine = s->machine, .site = s->d->site, .is_read = true};
     struct mexpr_env env = issued_env(&x);
     return env.name(env.user, name, NULL, out);
 }

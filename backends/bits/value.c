@@ -38,7 +38,7 @@ static bool issued_name(void *user, const char *name, const char *field, double 
         if (env.name(env.user, name, field, out)) return true;
     }
     for (size_t i = 0; !x->site && i < sizeof own / sizeof *own; i++)
-        if (!strcmp(own[i].name, name)) return *out = (double)own[i].value, true;
+        if (!strcmp(own[i].name, name)) return *out = (double)own[i].value, !x->is_read;
     return machine_param((void *)x->machine, name, NULL, out);
 }
 

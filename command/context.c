@@ -263,8 +263,6 @@ int call_end(isamap *im, int status) {
 }
 
 const char *isamap_result(const isamap *im) {
-    if (im && im->option.json && *im->last_message)
-        return "{\"error\": \"not enough memory\", \"status\": 6}\n";
     if (im && im->option.json && *im->last_message) return im->last_result;
     const char *at = !im ? NULL : im->option.json ? im->report.json.at : im->report.text.at;
     return at ? at : "";

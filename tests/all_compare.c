@@ -230,6 +230,41 @@ static void samples(void **state) {
     close_all(&x);
 }
 
+/* So many samples as have 16,000,000 terms, by the longest sum of those that write the result, but
+ * at least 64. */
+static void samples_of_sums(void **state) {
+    static const struct {
+        const char *text;
+        int64_t samples;
+    } sums[] = {
+        {"kernel k() { in X: f32[4000]; out y: f32[5000]; axes i: 5000, k: 4000; "
+         "y[i] = 0; y[i] += X[k] }",
+         4000},
+        {"kernel k() { in X: f32[4000]; out y: f32[5000]; axes i: 5000, k: 4000, j: 4; "
+         "y[i] = 0; y[i] += X[k]; y[i] += X[j] }",
+         4000},
+        {"kernel k() { in X: f32[8000]; out y: f32[5000]; axes i: 5000, k: 8000; "
+         "y[i] = 0; y[i] += X[k] }",
+         2000},
+        {"kernel k() { in X: f32[300000]; out y: f32[100]; axes i: 100, k: 300000; "
+         "y[i] = 0; y[i] += X[k] }",
+         64},
+        {"kernel k() { in X: f32[9]; temp t: f32[8000]; out y: f32[5000]; "
+         "axes i: 5000, j: 8000, k: 9; t[j] = 0; t[j] += X[k]; y[i] = t[i] }",
+         4096},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        struct compared x;
+        open_text(&x, sums[i].text);
+        x.got = arrays_copy(&x.job, &x.in); /* of zeros: what is right is as it was */
+        struct comparison c = compare(&x, 0);
+        assert_true(c.equal);
+        assert_int_equal(c.sampled, sums[i].samples);
+        close_all(&x);
+    }
+}
+
 /* Of a recurrence that is too long so many steps are compared as have that many products. */
 static void first_steps(void **state) {
     struct compared x;
@@ -258,6 +293,7 @@ int main(void) {
                                        cmocka_unit_test(undecided_integers),
                                        cmocka_unit_test(changed_arrays),
                                        cmocka_unit_test(samples),
+                                       cmocka_unit_test(samples_of_sums),
                                        cmocka_unit_test(first_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,6 +58,7 @@ static const struct {
     {"temp T: i32[4,5,6]; T[i,j,k] = A[i,k] * B[k,j]; C[i,j] = 0; C[i,j] += T[i,j,k]", 1, 1},
     {"temp T: i32[5,4,6]; T[j,x,y] = A[x,y] * B[y,j]; C[i,j] = 0; C[i,j] += T[j,i,k]", 1, 1},
     {"temp T: i32[4,6]; T[x,y] = A[x,y] * 3 + y; E[i,k] = max(T[i,k], 5); C[i,j] = 0", 0, 1},
+    {"temp T: i32[4,6]; T[i,k] = A[i,k] * 3; E[i,k] = A[i,k] - T[i,k]; C[i,j] = 0", 0, 1},
     {"temp T: i32[4,6]; T[i,k] = A[i,k] * 3; C[i,j] = 0; C[i,j] += T[i,k] * B[k,j]", 0, 0},
     {"temp T: i32[4,6]; T[i,k] = A[i,k]; E[i,k] = T[i,k] * T[i,k]; C[i,j] = 0", 0, 0},
     {"temp T: i32[4,6]; T[i,k] = E[i,k] + 1; E[i,k] = 2; E[i,k] += T[i,k]; C[i,j] = 0", 0, 0},

@@ -85,6 +85,7 @@ struct move_table {   /* cycles per element between the home and each memory, IN
 };
 
 struct known_in;
+struct known_proofs;
 
 struct needles {
     struct arena arena;
@@ -94,6 +95,7 @@ struct needles {
     struct move_table moves;
     struct sized_needles *sized; /* at sizes that were asked for */
     struct known_sites *sites;   /* statements that were searched; NULL: none yet */
+    struct known_proofs *proofs; /* of rewrites; NULL: none yet */
     struct fork *forks;          /* programs that were covered, and what was found out about them */
     struct known_in *in;         /* what copies of operands cost, where that was asked for; NULL: nowhere */
     struct needles *kept;        /* itself, for what is remembered */

@@ -144,6 +144,7 @@ struct verdict rewrite_judge(const struct rewrite *, const struct program *befor
 struct rewrite derivation_whole(const struct derivation *);       /* its steps as one */
 struct verdict derivation_verdict(const struct derivation *, const struct program *before, struct text *why);
 bool derivation_prove(const struct derivation *, const struct program *before, struct text *why);
+bool derivation_known(const struct needles *, const struct derivation *, const struct program *before); /* the same, proved once (rw_known.c) */
 
 /* Removes n statements from `stmt` on, all at the top level: room that was not needed. */
 void program_close_room(struct program *, int stmt, int n);

@@ -227,7 +227,8 @@ static struct remake *list_exchanged(struct covering *c, const struct rewrite *r
         without += interruption_price(c->machine);
     bool leaves = (has_device(c->machine) && before.device && !after.device) ||
                   ((r->by_needle || before.uncut) && !after.uncut);
-    if (!after.needles || leaves || isinf(with) || !rewrite_prove(r, p, q, NULL)) {
+    struct derivation step = {.stmt = stmt, .nsteps = 1, .step = {r}, .program = q};
+    if (!after.needles || leaves || isinf(with) || !derivation_known(c->needles, &step, p)) {
         program_free(q);
         return x;
     }
@@ -305,7 +306,7 @@ static int good_ways(struct covering *c, const struct derivations *all, double w
     }
     if (n > 1) qsort(good, (size_t)n, sizeof *good, by_way);
     for (int i = 0; i < n && kept < MAX_WAYS; i++)
-        if (derivation_prove(good[i].d, c->cover->program, NULL)) way[kept++] = good[i];
+        if (derivation_known(c->needles, good[i].d, c->cover->program)) way[kept++] = good[i];
     return kept;
 }
 

@@ -168,7 +168,7 @@ extern const struct rewrite rw_split, rw_trim, rw_fuse, rw_drop_axis, rw_add_axi
 
 /* Who reads a copy out of blocks, one of the statements from .. to - 1, takes the blocks themselves (rw_blocks.c). 1: that copy
  * is no more; 0. *last: behind the last statement that may be another one now. */
-int blocks_hand_on(struct program *, int from, int to, int *last);
+int blocks_hand_on(struct program *, int from, int to, bool opened, int *last);
 
 /* ---- sums in parts (rw_parts.c): no answer to a failure, but a question of its own ---- */
 enum { MAX_PARTS = 8 };

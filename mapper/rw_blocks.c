@@ -161,8 +161,9 @@ static bool make_blocks(struct program *q, struct handed *h) {
     return true;
 }
 
-/* One reader further. False: it has to have the array as it is. */
-static bool hand_on(struct program *q, struct handed *h, bool copied) {
+/* One reader further. False: it has to have the array as it is. Buffers of an opened program are
+ * known by their numbers outside of it (ir/steps.h): there the array stays, named by nothing. */
+static bool hand_on(struct program *q, struct handed *h, bool copied, bool opened) {
     struct access blocks;
     struct substitution x;
     int read = 0, reader = lone_reader(q, h, &read), flat = h->flat.buffer;
@@ -173,6 +174,7 @@ static bool hand_on(struct program *q, struct handed *h, bool copied) {
     blocks.buffer = h->blocks.buffer;
     take_blocks(q, reader, read, blocks, &x);
     *h = (struct handed){blocks, q->stmt[reader].dst, reader, once};
+    if (opened) return true;
     const char *name = q->buffer[flat].name;
     if (!copied) q->buffer[h->blocks.buffer].name = name; /* it is still that array */
     program_drop_buffer(q, flat);
@@ -181,14 +183,14 @@ static bool hand_on(struct program *q, struct handed *h, bool copied) {
     return true;
 }
 
-int blocks_hand_on(struct program *q, int from, int to, int *last) {
+int blocks_hand_on(struct program *q, int from, int to, bool opened, int *last) {
     *last = to;
     for (int s = from; s < to; s++) {
         struct handed h;
-        if (!find_copy(q, s, &h) || !hand_on(q, &h, true)) continue;
+        if (!find_copy(q, s, &h) || !hand_on(q, &h, true, opened)) continue;
         program_drop_stmt(q, s);
         h.by--;
-        while (h.once && is_temporary(q, h.flat.buffer) && hand_on(q, &h, false)) continue;
+        while (h.once && is_temporary(q, h.flat.buffer) && hand_on(q, &h, false, opened)) continue;
         *last = h.by + 1;
         return 1;
     }

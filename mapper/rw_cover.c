@@ -343,7 +343,7 @@ static struct outcome led_to(const struct covering *c, const struct derivation *
                         .whole = derivation_whole(d),
                         .proved = true};
     int last;
-    o.at.to -= blocks_hand_on(o.program, o.at.from, o.at.to, &last);
+    o.at.to -= blocks_hand_on(o.program, o.at.from, o.at.to, c->cover->steps.nscopes > 0, &last);
     share_axes(c, o.program, o.at.from, last);
     return o;
 }

@@ -224,7 +224,7 @@ static void test_blocks(void **state) {
             "T[b,p,l] = A[4 * b + l, p] - 3; Y[4 * b + l, p] = T[b,p,l]; %s\n}\n",
             blocks[i].body);
         struct program *p = help_program("f", t.at), *q = program_copy(p);
-        int gone = blocks_hand_on(q, 0, 2, &last);
+        int gone = blocks_hand_on(q, 0, 2, false, &last);
         stmt_print(q, &q->stmt[q->nstmts > 2 ? q->nstmts - 2 : 1], &says, NULL);
         if (q->nstmts != blocks[i].left) print_error("%s: %s\n", blocks[i].body, says.at);
         assert_int_equal(q->nstmts, blocks[i].left);

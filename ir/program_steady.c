@@ -73,6 +73,14 @@ bool buffer_steady(const struct program *p, int buffer) {
     return made_of_constants(p, buffer, axes_open(p), DEEPEST);
 }
 
+bool stmt_steady(const struct program *p, const struct stmt *s) {
+    uint64_t open = axes_open(p);
+    bool steady = may_be(p, s, open, NULL);
+    for (int r = 0; r < s->nreads && steady; r++)
+        steady = made_of_constants(p, s->read[r].buffer, open, DEEPEST);
+    return steady;
+}
+
 /* One more pass: true where a statement was found that is not steady. */
 static bool settle(const struct program *p, bool *steady, bool *varies, bool *read) {
     bool changed = false;

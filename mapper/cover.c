@@ -202,7 +202,7 @@ static bool certify_option(struct covering *c, int stmt, struct option *o) {
     struct program view = *c->cover->program;
     if (o->fallback) return true;
     arena_init(&view.arena);
-    if (o->ncuts > 0) view_rest(&view, stmt, o->cut, o->ncuts);
+    if (o->ncuts > 0) view_rest(&view, stmt, o->cut, o->ncuts, false);
     o->map.certified = mapping_certify_with(c->needles, &view, &o->map, NULL);
     arena_free(&view.arena);
     return o->map.certified;
@@ -231,6 +231,8 @@ static void settle(struct covering *c, int stmt, const struct option *o) {
         covering_shift(c, stmt, o->ncuts);
         program_cut(cover->program, &c->room, stmt, o->cut, o->ncuts);
         covering_changed(c);
+        for (int s = stmt; s < stmt + o->ncuts; s++)
+            if (flow_steady(c)[s]) c->chosen[s] = FALLBACK;
     }
     m.stmt = stmt + o->ncuts;
     if (m.init >= stmt) m.init += o->ncuts;

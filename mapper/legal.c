@@ -571,6 +571,10 @@ static double moves_price(const struct needles *all, const struct needle *n,
 /* What is made once counts little beside a run, and less beside one step of many. */
 static const double PREPARED = 0.02, PREPARED_FOR_STEPS = 0.001;
 
+double prepared_price(const struct machine *m, double elements) {
+    return PREPARED * elements * copy_interval(m, COPY_TURN);
+}
+
 /* For a device the host copies: callers' arrays beside the work before, and what a program makes on
  * the way for a product, one way, while the device waits for it. */
 static void copies_price(const struct needles *all, const struct needle *n, const struct program *p,

@@ -199,6 +199,8 @@ void mapping_price(const struct needles *, const struct needle *, const struct p
                    struct mapping *);
 /* cycles for one element that the fallback copies */
 double copy_interval(const struct machine *, enum copy_kind);
+/* What making so many elements before the first run counts beside a run. */
+double prepared_price(const struct machine *, double elements);
 
 /* ---- canonical axes ---- */
 struct merged_axes { /* axis a >= first of the merged program is pair[a][0] * extent + pair[a][1] */
@@ -314,11 +316,13 @@ uint64_t node_axes(const struct term *, int node);
 /* Room for n statements before `stmt`, which is at the top level. */
 void program_make_room(struct program *, int stmt, int n);
 /* Views: shallow copies of a program with an arena of their own, in which one statement is what a
- * cut would leave of it (view_rest) or what would fill the temporary (view_part). */
-void view_rest(struct program *view, int stmt, const int *node, int n);
+ * cut would leave of it (view_rest; once: what constants alone decide is made before the first run,
+ * and is one) or what would fill the temporary (view_part). */
+void view_rest(struct program *view, int stmt, const int *node, int n, bool once);
 void view_part(struct program *view, int stmt, int node);
 void stmt_normalise(struct program *,
                     int stmt);                /* its ops as a tree in post-order, each used once */
+bool term_reads(const struct stmt *, int node, int read); /* the tree below has that read */
 int term_size(const struct stmt *, int node); /* nodes of the tree below, itself included */
 
 /* ---- covers ---- */

@@ -136,6 +136,44 @@ static void add_option(struct covering *c, struct options *out, const struct pro
     out->at[out->n++] = o;
 }
 
+/* What it takes to read a buffer once, from the smallest cache that holds it or from home. */
+static double stream_price(const struct machine *m, const struct buffer *b) {
+    double bytes = (double)b->elements * (double)type_size(b->type);
+    int from = m->home;
+    for (int c = 0; c < m->nmemories; c++)
+        if (m->memory[c].caches == from &&
+            m->memory[c].usable * (double)m->memory[c].size >= bytes) {
+            from = c;
+            c = -1;
+        }
+    return m->memory[from].rate > 0 ? bytes / m->memory[from].rate : 0;
+}
+
+/* Is the buffer read beside the statement's node? */
+static bool read_beside(const struct program *p, int stmt, int node, int buffer) {
+    const struct stmt *s = &p->stmt[stmt];
+    for (int k = 0; k < p->nstmts; k++)
+        if (k != stmt && stmt_reads(&p->stmt[k], buffer)) return true;
+    for (int r = 0; r < s->nreads; r++)
+        if (s->read[r].buffer == buffer && !term_reads(s, node, r)) return true;
+    return false;
+}
+
+/* A value made before the first run: what it takes longer to read than what need not be read then.
+ */
+static double opened_price(const struct machine *m, const struct program *p, int stmt, int node,
+                           const struct buffer *opened) {
+    const struct stmt *s = &p->stmt[stmt];
+    double price = stream_price(m, opened);
+    for (int r = 0; r < s->nreads; r++) {
+        int buffer = s->read[r].buffer;
+        bool spared = !read_beside(p, stmt, node, buffer);
+        for (int k = 0; k < r; k++) spared &= s->read[k].buffer != buffer;
+        if (spared) price -= stream_price(m, &p->buffer[buffer]);
+    }
+    return fmax(0, price) + prepared_price(m, (double)opened->elements);
+}
+
 /* The cheapest way to bring the temporary that a cut makes to the mapping that reads it. */
 static double cut_price(struct estimator *e, const struct program *view, int stmt,
                         const struct mapping *m, int node, int buffer) {
@@ -172,7 +210,7 @@ static const struct program *view_of(struct estimator *e, struct listing *l, str
     if (!w->open) {
         w->view = *part_of(e, l);
         arena_init(&w->view.arena);
-        view_rest(&w->view, e->of->stmt, w->cuts.node, w->cuts.n);
+        view_rest(&w->view, e->of->stmt, w->cuts.node, w->cuts.n, e->c->machine->nfallbacks > 0);
         w->open = true;
     }
     return &w->view;
@@ -319,15 +357,19 @@ static void price_own(struct estimator *e, struct way *w, const struct program *
 
 /* Temporaries have the last buffers of the view. */
 static void price_way(struct estimator *e, struct listing *l, struct way *w, struct options *out) {
-    const struct program *p = view_of(e, l, w);
+    const struct program *p = view_of(e, l, w), *whole = part_of(e, l);
     int stmt = e->of->stmt, n = w->cuts.n;
     if (!w->own) price_own(e, w, p);
     for (int i = 0; i < w->nown; i++) {
         struct option o = w->own[i];
         double more = 0;
         o.view = n > 0 ? p : NULL;
-        for (int k = 0; k < n; k++)
-            more += cut_price(e, p, stmt, &o.map, l->base + w->cuts.node[k], p->nbuffers - n + k);
+        for (int k = 0; k < n; k++) {
+            int node = w->cuts.node[k], made = p->nbuffers - n + k;
+            more += p->buffer[made].role == ROLE_CONST
+                        ? opened_price(e->c->machine, whole, stmt, node, &p->buffer[made])
+                        : cut_price(e, p, stmt, &o.map, l->base + node, made);
+        }
         add_option(e->c, out, p, stmt, o, more);
     }
 }

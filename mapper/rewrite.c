@@ -320,5 +320,5 @@ const struct rewrite *const rewrites[] = {
     &rw_associate,  &rw_commute,    &rw_split,          &rw_fuse,      &rw_residual,
     &rw_add_axis,   &rw_drop_axis,  &rw_im2col,         &rw_transpose, &rw_reshape,
     &rw_lanes,      &rw_winograd_2, &rw_winograd_4,     &rw_shift,     &rw_widen_other,
-    NULL,
+    &rw_constants,  NULL,
 };

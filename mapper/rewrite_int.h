@@ -156,6 +156,7 @@ extern const struct rewrite rw_commute, rw_associate, rw_distribute, rw_from_zer
 extern const struct rewrite rw_factor, rw_ones, rw_mask, rw_privatise, rw_variance;          /* rw_reduce.c */
 extern const struct rewrite rw_block_diagonal, rw_identity;                                  /* rw_expand.c */
 extern const struct rewrite rw_bounds;                                                       /* rw_bounds.c */
+extern const struct rewrite rw_constants;                                                    /* rw_constants.c */
 extern const struct rewrite rw_scale;                                                        /* rw_scale.c */
 extern const struct rewrite rw_shift, rw_zero_point;                                         /* rw_shift.c */
 extern const struct rewrite rw_residual;                                                     /* rw_residual.c */

@@ -276,10 +276,12 @@ static void view_open(struct program *view, int stmt, const struct stmt *with,
     view->stmt[stmt] = *with;
 }
 
-void view_rest(struct program *view, int stmt, const int *node, int n) {
+void view_rest(struct program *view, int stmt, const int *node, int n, bool once) {
     struct division x;
     divide(view, stmt, node, n, &x);
     view_open(view, stmt, &x.rest, x.buffer, n);
+    for (int k = 0; k < n && once; k++)
+        if (stmt_steady(view, &x.part[k])) view->buffer[x.part[k].dst.buffer].role = ROLE_CONST;
 }
 
 void view_part(struct program *view, int stmt, int node) {
@@ -292,6 +294,13 @@ void stmt_normalise(struct program *p, int stmt) {
     struct stmt old = p->stmt[stmt];
     struct copier c = {.p = p, .from = &old, .to = &p->stmt[stmt]};
     copy_tree(&c, old.nops - 1);
+}
+
+bool term_reads(const struct stmt *s, int node, int read) {
+    const struct op *o = &s->op[node];
+    bool reads = o->code == OP_READ && o->read == read;
+    for (int k = 0; k < op_info[o->code].arity; k++) reads |= term_reads(s, o->arg[k], read);
+    return reads;
 }
 
 int term_size(const struct stmt *s, int node) {

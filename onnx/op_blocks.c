@@ -1,6 +1,5 @@
 /* Of com.microsoft: a product whose second factor is in blocks of 2, 4 or 8 bits, each with a
- * scale (what they stand for is made once, before the first run), and rows taken from such a
- * table. */
+ * scale, and rows taken from such a table. */
 #include "onnx/onnx.h"
 
 #ifdef ISAMAP_WITH_ONNX
@@ -54,10 +53,11 @@ static const char *line_element(struct import *im, struct tensor *t, int64_t col
 
 /* Field `k` of a byte, as f32 */
 static const char *field(struct import *im, int64_t bits, const char *byte, int k) {
-    if (bits == 8) return arena_printf(im->arena, "f32(%s)", byte);
     int shift = k * (int)bits, mask = (1 << bits) - 1;
-    if (shift == 0) return arena_printf(im->arena, "f32(%s & %d)", byte, mask);
-    return arena_printf(im->arena, "f32(shr(%s, %d) & %d)", byte, shift, mask);
+    const char *above = shift ? arena_printf(im->arena, "shr(%s, %d)", byte, shift) : byte;
+    bool last = shift + bits == 8;
+    return last ? arena_printf(im->arena, "f32(%s)", above)
+                : arena_printf(im->arena, "f32(%s & %d)", above, mask);
 }
 
 /* The zero point of each block: f32[row, block], with room for whole bytes. */
@@ -75,36 +75,48 @@ static struct tensor *blocks_zero(struct import *im, const struct blocks *b) {
     return z;
 }
 
-/* The factor in f32, [row, column], with whole blocks. */
-static struct tensor *blocks_open(struct import *im, const struct blocks *b) {
-    int64_t each = 8 / b->bits, extent[2] = {b->rows, b->count * b->size};
-    struct tensor *w = tensor_temporary(im, im->node->output[0], "factor", TYPE_F32, 2, extent),
-                  *zero = NULL;
-    bool packed = b->zero && !type_is_float(b->zero->type);
-    if (!w || (packed && !(zero = blocks_zero(im, b)))) return NULL;
-    for (int k = 0; k < each; k++) {
-        axes_release(im);
-        const char *axis[3];
-        axis[0] = axis_for(im, "j", b->rows);
-        axis[1] = axis_for(im, "c", b->count);
-        axis[2] = axis_for(im, "b", b->bytes->extent[2]);
-        const char *z = zero ? tensor_element(im, zero, axis)
-                        : b->zero
-                            ? arena_printf(im->arena, "f32(%s)",
-                                           line_element(im, b->zero, b->count, axis[0], axis[1]))
-                            : text_number(im, TYPE_F32, (double)(1 << (b->bits - 1)));
-        const char *to[2] = {axis[0], affine_text(im, 2, (int64_t[]){b->size, each}, &axis[1], k)};
-        emit_statement(im, "%s = (%s - %s) * f32(%s)", tensor_element(im, w, to),
-                       field(im, b->bits, tensor_element(im, b->bytes, axis), k), z,
-                       line_element(im, b->scale, b->count, axis[0], axis[1]));
-    }
-    return w;
+/* One number of each block in f32: [row, block]. What is one line becomes rows. */
+static struct tensor *blocks_numbers(struct import *im, const struct blocks *b, struct tensor *t,
+                                     const char *suffix) {
+    int64_t extent[2] = {b->rows, b->count};
+    if (t->type == TYPE_F32 && t->ndims == 2) return t;
+    struct tensor *n = tensor_temporary(im, im->node->output[0], suffix, TYPE_F32, 2, extent);
+    if (!n) return NULL;
+    axes_release(im);
+    const char *at[2] = {axis_for(im, "j", b->rows), axis_for(im, "c", b->count)};
+    const char *from = line_element(im, t, b->count, at[0], at[1]);
+    emit_statement(im, t->type == TYPE_F32 ? "%s = %s" : "%s = f32(%s)", tensor_element(im, n, at),
+                   from);
+    return n;
 }
 
+/* Scales and zero points of constant weights, before the first run. */
+static bool blocks_ahead(struct import *im, struct blocks *b) {
+    struct tensor *zero = b->zero;
+    im->ahead = b->bytes->data && b->scale->data && (!zero || zero->data);
+    b->scale = blocks_numbers(im, b, b->scale, "scale");
+    if (zero)
+        b->zero =
+            type_is_float(zero->type) ? blocks_numbers(im, b, zero, "zero") : blocks_zero(im, b);
+    im->ahead = false;
+    return b->scale && (b->zero || !zero);
+}
+
+/* What field `k` of byte [j, c, b] stands for. */
+static const char *number(struct import *im, const struct blocks *b, const char *const axis[3],
+                          int k) {
+    const char *zero = b->zero ? tensor_element(im, b->zero, axis)
+                               : text_number(im, TYPE_F32, (double)(1 << (b->bits - 1)));
+    return arena_printf(im->arena, "(%s - %s) * %s",
+                        field(im, b->bits, tensor_element(im, b->bytes, axis), k), zero,
+                        tensor_element(im, b->scale, axis));
+}
+
+/* A sum for each field of a byte, so that an instruction may take the fields out of the bytes. */
 bool op_matmul_nbits(struct import *im) {
     struct blocks b = {0};
     struct tensor *x = node_input(im, 0), *bias = node_input(im, 5);
-    const char *from[MAX_DIMS], *to[MAX_DIMS], *at[2];
+    const char *from[MAX_DIMS], *to[MAX_DIMS];
     int64_t extent[MAX_DIMS];
     int last = x->ndims - 1;
     if (!blocks_read(im, &b)) return false;
@@ -116,21 +128,22 @@ bool op_matmul_nbits(struct import *im) {
     extent[last] = b.rows;
     struct tensor *y = node_result(im, x->type, x->ndims, extent),
                   *acc = y ? sum_open(im, y) : NULL;
-    if (!acc) return false;
-    im->ahead = b.bytes->data && b.scale->data && (!b.zero || b.zero->data);
-    struct tensor *w = blocks_open(im, &b);
-    im->ahead = false;
-    if (!w) return false;
+    if (!acc || !blocks_ahead(im, &b)) return false;
     axes_release(im);
     axes_for(im, x->ndims, extent, to);
-    memcpy(from, to, sizeof from);
-    at[0] = to[last];
-    at[1] = from[last] = axis_for(im, "k", b.depth);
-    const char *sum = tensor_element(im, acc, to);
+    const char *axis[3] = {to[last], axis_for(im, "c", b.count),
+                           axis_for(im, "b", b.bytes->extent[2])},
+               *sum = tensor_element(im, acc, to);
     emit_statement(im, "%s = %s", sum,
                    bias ? sum_widen(im, x->type, tensor_element(im, bias, &to[last])) : "0");
-    emit_statement(im, "%s += %s * %s", sum, sum_widen(im, x->type, tensor_element(im, x, from)),
-                   tensor_element(im, w, at));
+    memcpy(from, to, sizeof from);
+    for (int k = 0, each = 8 / (int)b.bits; k < each; k++) {
+        from[last] = affine_text(im, 2, (int64_t[]){b.size, each}, &axis[1], k);
+        const char *factor =
+            tensor_element_else(im, x, from, b.count * b.size > b.depth ? "0" : NULL);
+        emit_statement(im, "%s += %s * (%s)", sum, sum_widen(im, x->type, factor),
+                       number(im, &b, axis, k));
+    }
     sum_close(im, y, acc, to);
     return true;
 }

@@ -81,6 +81,10 @@ static const struct rewrite_case refusals[] = {
     {"narrow", "mm.f16.f16", MATMUL("f32", "f16", "f32"),
      1}, /* an argument's precision is the caller's */
     {"distribute", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"constants", NULL, /* a constant as it is needs no copy */
+     "kernel p() { in X: f32[5,4]  const W: f32[6,4]  in S: f32[6]  out Y: f32[5,6]\n"
+     "  axes n: 5, k: 6, c: 4\n  Y[n,k] = 0; Y[n,k] += X[n,c] * (W[k,c] * S[k])\n}\n",
+     1},
     {"from-zero", NULL, MATMUL("f32", "f32", "f32"), 1},
     {"scale-weights", NULL, /* the sum is read elsewhere too */
      "kernel p() { in X: f32[5,4]  const W: f32[6,4], f: f32[6]  out Y: f32[5,6], Z: f32[5,6]\n"

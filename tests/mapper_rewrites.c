@@ -111,6 +111,12 @@ static const struct rewrite_case cases[] = {
      "kernel p() { in A: i8[6,5]  in B: i8[5,7]  inout C: i32[6,7]  axes i: 6, j: 7, k: 5\n"
      "  C[i,j] += (i32(A[i,k]) - 3) * (4 + i32(B[k,j]))\n}\n",
      0},
+    {"constants", NULL,
+     "kernel p() { in X: i32[5,4]  const W: u8[6,2], S: i32[6]  out Y: i32[5,6]\n"
+     "  axes n: 5, k: 6, c: 2\n  Y[n,k] = 0\n"
+     "  Y[n,k] += X[n,2*c] * ((i32(W[k,c] & 15) - 8) * S[k]) + X[n,2*c+1] * i32(shr(W[k,c], "
+     "4))\n}\n",
+     1},
     {"scale-weights", NULL,
      "kernel p() { in X: f32[5,4]  const W: f32[6,4], f: f32[6], o: f32[6]  out Y: f32[5,6]\n"
      "  temp T: f32[5,6]  axes n: 5, k: 6, c: 4\n"

@@ -29,14 +29,12 @@ rows=$(ISAMAP_HOST=cpu-scalar scripts/switches -m vdla -D T=16 -D H=64 --param W
 planned() { sed -n "s/^| $1 | as planned | [0-9.]* | \([0-9]*\) |.*/\1/p" <<<"$rows"; }
 grep -q '^| WGT | a step |' <<<"$rows" || fail "no column of the parameter"
 [ "$(planned 64K)" -gt 0 ] && [ "$(planned 8K)" -gt $(($(planned 64K) + 2000)) ] || fail "weights that do not fit are not brought again"
-# On this computer: fewer registers cannot be faster, if its machine file has any.
+# On this computer: a row for fewer registers, if its machine file has any. Times are not compared: what four registers cost is the computer's matter.
 export ISAMAP_PARAMETERS=/nowhere
 unset ISAMAP_HOST
 rows=$(scripts/switches --run --rounds 3 -D M=192 -D N=192 -D K=192 --kernel gemm_weights bench/gemm.isam) || { echo "it fails"; exit 1; }
-planned=$(sed -n 's/^| as planned | \([0-9.]*\) | .*/\1/p' <<<"$rows") four=$(sed -n 's/^| four registers | \([0-9.]*\) | .*/\1/p' <<<"$rows")
-[ -n "$planned" ] || fail "no row of the plan"
-grep -q '^| 2 threads |' <<<"$rows" || fail "no row of threads"
-[ -z "$four" ] || awk "BEGIN { exit !($four > 1.1 * $planned) }" || fail "with four registers it is as fast"
+for row in "as planned" "2 threads"; do grep -q "^| $row | [0-9.]* | " <<<"$rows" || fail "no row '$row'"; done
+grep -q "^| four registers | [0-9.]* | " <<<"$rows" || isamap run bench/gemm.isam -D M=8 -D N=8 -D K=8 | grep -q "on cpu-scalar" || fail "no row of four registers"
 scripts/switches --run -m edge16 bench/gemm.isam 2>/dev/null && fail "it runs on a device"
 # scripts/lengths: schedules and code do not grow with the steps; that they grow with something else is seen.
 rows=$(scripts/lengths --rounds 1 --of 1,4,400,open -m cpu-scalar -D H=16 examples/f32/gru.isam) || fail "a recurrence grows with its steps"

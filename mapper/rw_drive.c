@@ -263,14 +263,17 @@ static bool usable(const struct needles *needles, const struct program *p, int s
     return any && plain_result(p, &p->stmt[stmt]);
 }
 
-/* A sum of one factor, beside a product, is as well done by an instruction that only adds. */
-static void search_adders(struct drive *v, struct search *s, const struct stage *x, int stmt,
-                          const struct site *site) {
+/* A sum of one factor, beside a product, is as well done by an instruction that only adds; a product
+ * that no instruction for two operands executes by one that multiplies in another way. */
+static void search_others(struct drive *v, struct search *s, const struct stage *x, int stmt,
+                          const struct site *site, int first) {
     struct factors f;
     int varying = 0;
-    if (x->depth == 0 || v->d->device_only || !rw_factors(x->program, stmt, &f)) return;
+    if (v->d->device_only || !rw_factors(x->program, stmt, &f)) return;
     for (int k = 0; k < f.n; k++) varying += f.axes[k] != 0;
-    for (int i = 0; varying == 1 && i < v->d->needles->n; i++) {
+    bool adds = varying == 1 && x->depth > 0,
+         multiplies = varying > 1 && v->d->unmapped_only && s->nmappings == first;
+    for (int i = 0; (adds || multiplies) && i < v->d->needles->n; i++) {
         const struct needle *n = &v->d->needles->at[i];
         if (!n->offered || n->refused || target(v->d, n)) continue;
         int failures = s->nfailures;
@@ -311,7 +314,7 @@ static struct view look(struct drive *v, const struct stage *x) {
         for (int i = 0; i < v->d->needles->n; i++)
             if (!v->d->device_only || target(v->d, &v->d->needles->at[i]))
                 note_padding(&s, &v->d->needles->at[i], &site, first);
-        search_adders(v, &s, x, t, &site);
+        search_others(v, &s, x, t, &site, first);
         work += work_of(x->program, t);
         bool done = v->d->unmapped_only ? usable(v->d->needles, x->program, t, &s, first)
                                         : s.nmappings > first;

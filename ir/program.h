@@ -225,7 +225,7 @@ bool stmt_is_mac(const struct program *, const struct stmt *);    /* sum of prod
 /* steady[nstmts], of those that come in as true: statements that need be executed once for any number of runs, as constants alone decide what they
  * give. Sums of products and fills are not among them. */
 void program_steady(const struct program *, bool *steady);
-bool stmt_steady(const struct program *, const struct stmt *);    /* one of them, as far as it alone says */
+bool stmt_steady(const struct program *, const struct stmt *);    /* one of them that reads, as far as it alone says */
 bool buffer_steady(const struct program *, int buffer);           /* a constant, or what such statements write */
 void program_constants(const struct program *, bool *constant);   /* [nbuffers] the same of all buffers, however long the chains */
 uint64_t stmt_axes(const struct program *, const struct stmt *);  /* bit a: axis a occurs; recurrence axes too */

@@ -75,7 +75,7 @@ bool buffer_steady(const struct program *p, int buffer) {
 
 bool stmt_steady(const struct program *p, const struct stmt *s) {
     uint64_t open = axes_open(p);
-    bool steady = may_be(p, s, open, NULL);
+    bool steady = s->nreads > 0 && may_be(p, s, open, NULL);
     for (int r = 0; r < s->nreads && steady; r++)
         steady = made_of_constants(p, s->read[r].buffer, open, DEEPEST);
     return steady;

@@ -232,7 +232,8 @@ static void settle(struct covering *c, int stmt, const struct option *o) {
         program_cut(cover->program, &c->room, stmt, o->cut, o->ncuts);
         covering_changed(c);
         for (int s = stmt; s < stmt + o->ncuts; s++)
-            if (flow_steady(c)[s]) c->chosen[s] = FALLBACK;
+            if (c->machine->nfallbacks > 0 && stmt_steady(cover->program, &cover->program->stmt[s]))
+                c->chosen[s] = FALLBACK;
     }
     m.stmt = stmt + o->ncuts;
     if (m.init >= stmt) m.init += o->ncuts;

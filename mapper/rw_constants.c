@@ -3,7 +3,7 @@
 #include "mapper/body.h"
 #include "mapper/rewrite_int.h"
 
-#include <string.h>
+#include <math.h>
 
 struct found {
     int n, node[MAX_CUTS];
@@ -30,11 +30,17 @@ static void find(const struct program *p, const struct stmt *s, int node, struct
     for (int k = 0; k < op_info[o->code].arity; k++) find(p, s, o->arg[k], f);
 }
 
+/* As many elements at most as one of the constants has: a product of two along axes of their own
+ * would be larger than both. */
 static bool is_small(const struct program *p, const struct stmt *s, int node) {
     struct arena scratch;
+    double most = 0;
+    for (int r = 0; r < s->nreads; r++)
+        if (term_reads(s, node, r))
+            most = fmax(most, (double)p->buffer[s->read[r].buffer].elements);
     arena_init(&scratch);
     struct term t = term_of(&scratch, p, s);
-    bool small = rw_points(p, node_axes(&t, node) & s->axes) <= cut_elements(p, s);
+    bool small = rw_points(p, node_axes(&t, node) & s->axes) <= most;
     arena_free(&scratch);
     return small;
 }

@@ -579,7 +579,7 @@ void rewrite_all(struct covering *c) {
     }
     note_step(c, "rewrites");
     for (int s = 0; s < c->cover->program->nstmts; s++)
-        for (int r = 0; rewrites[r]; r++) {
+        for (int r = 0; rewrites[r] && s < c->cover->program->nstmts; r++) {
             if (!rewrites[r]->everywhere || kept[s]) continue;
             struct stretch at;
             struct program *q = exchanged(c, rewrites[r], s, &at);

@@ -569,6 +569,7 @@ static bool make_source(struct work *w, const struct task *t, struct opnd *o) {
         return true;
     struct opnd *as = arena_copy(w->arena, o, sizeof *o);
     as->writes = false;
+    for (int x = 0; x < MAX_NEEDLE; x++) as->alone_dim[x] = -1; /* these are the result's */
     if (!make(w, t, as, stored_size(w, &st->dst)) ||
         !slot_alike(w, t, &o->geom, &st->dst, &as->geom, &st->read[o->read]))
         return false;

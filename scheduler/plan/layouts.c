@@ -348,14 +348,17 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
             now->repairs = 0;
         if (now->where == IN_HOME && !now->by_axes && pad_home(w, task, i)) return NULL;
         if (now->where == IN_HOME && only_copies(w, t)) return why;
-        if (now->where == IN_HOME && !now->by_axes && w->fallback >= 0 &&
+        bool at_home = now->where == IN_HOME,
+             expand = !at_home && repeats(now) && (now->repairs > 1 || stands_alone(t, now));
+        if ((at_home || expand) && !now->by_axes && w->fallback >= 0 &&
             !(now->writes && now->read >= 0)) {
+            if (now->writes && attached_at(now, STORES)) { /* of the array that would be replaced */
+                attached_drop(w, t, STORES, why);
+                now->repairs = 0;
+                return NULL;
+            }
             now->by_axes = true;
-            return pack_by_axes(w, task, i, now->writes) ? NULL : why;
-        }
-        if (!now->by_axes && repeats(now) && w->fallback >= 0 && !(now->writes && now->read >= 0) &&
-            (now->repairs > 1 || stands_alone(t, now))) {
-            now->by_axes = now->expand = true;
+            now->expand |= expand;
             return pack_by_axes(w, task, i, now->writes) ? NULL : why;
         }
         return write || now->read < 0 ? repair_write(w, task, i, why)

@@ -1,5 +1,6 @@
 /* Models with small damages: an attribute, an input, a type, a dimension or a version is another or
- * is missing. What is refused, with which words, and the kernels of those that are read. Kept in
+ * is missing; and with two of them, for much depends on what stands beside it. What is refused,
+ * with which words, and the kernels and weights of those that are read. Kept in
  * tests/data/golden/onnx_damaged.txt. */
 #include "onnx/onnx.h"
 #include "tests/damage.h"
@@ -7,15 +8,31 @@
 #ifdef ISAMAP_WITH_ONNX
 #include "onnx.pb-c.h"
 
-enum { MOST_BYTES = 1 << 16, NO_TYPE = 99 };
+enum { MOST_BYTES = 1 << 16, NO_TYPE = 99, EVERY_FIRST = 2, EVERY_SECOND = 29 };
 
 struct patient {
     struct damaged *d;
     Onnx__ModelProto *model;
+    int alone;        /* damages by themselves so far */
+    bool damaged;     /* a second damage is sought beside one of them */
+    int second, turn; /* how many were met, and which of them is taken */
 };
 
-/* Reads the model as it stands now. */
-static void try_model(struct patient *p) {
+static void damage_model(struct patient *p);
+
+/* Weights too: what constants alone decide is folded into them. */
+static const char *meaning(struct damaged *d, const struct onnx_model *m) {
+    uint32_t hash = GOLDEN_HASH;
+    for (int b = 0; b < m->program->nbuffers; b++) {
+        const struct buffer *x = &m->program->buffer[b];
+        size_t n = (size_t)x->elements * type_size(x->type);
+        const uint8_t *byte = m->data[b];
+        for (size_t k = 0; byte && k < n; k++) hash = (hash ^ byte[k]) * 16777619u;
+    }
+    return arena_printf(&d->arena, "%08x %s", hash, m->text);
+}
+
+static void read_model(struct patient *p) {
     static uint8_t bytes[MOST_BYTES];
     struct damaged *d = p->d;
     size_t n = onnx__model_proto__get_packed_size(p->model);
@@ -26,9 +43,24 @@ static void try_model(struct patient *p) {
     d->tried++;
     struct onnx_model *m = onnx_parse("m.onnx", bytes, n, NULL, NULL, &said);
     damage_diags(d, &said);
-    if (m) damage_said(d, "read", m->text);
+    if (m) damage_said(d, "read", meaning(d, m));
     onnx_free(m);
     diags_free(&said);
+}
+
+/* The model as it stands now; and beside some of the damages one or two more, others each time. */
+static void try_model(struct patient *p) {
+    if (p->damaged) {
+        if (p->second++ % EVERY_SECOND == p->turn) read_model(p);
+        return;
+    }
+    read_model(p);
+    if (++p->alone % EVERY_FIRST) return;
+    p->damaged = true;
+    p->second = 0;
+    p->turn = p->alone / EVERY_FIRST * 7 % EVERY_SECOND;
+    damage_model(p);
+    p->damaged = false;
 }
 
 static void with_number(struct patient *p, int64_t *at, int64_t value) {
@@ -69,6 +101,8 @@ static void damage_attribute(struct patient *p, Onnx__AttributeProto *a) {
     with_text(p, &a->name, "unheard_of");
     if (a->has_i) {
         with_number(p, &a->i, a->i + 1);
+        with_number(p, &a->i, a->i - 1);
+        with_number(p, &a->i, !a->i);
         with_number(p, &a->i, -9);
         with_number(p, &a->i, 1LL << 40);
     }

@@ -311,12 +311,16 @@ static bool store_latencies(struct options *to, const char *value) {
     return high >= low && high > 0;
 }
 
-static bool store_pair(struct pairs *p, struct arena *a, const char *value) {
+/* `again`: a name that is there already has the new value, as every option that is given twice. */
+static bool store_pair(struct pairs *p, struct arena *a, const char *value, bool again) {
     const char *eq = strchr(value, '=');
     if (!eq || eq == value) return false;
-    if (p->n == p->cap) GROW(a, p->at, p->n, p->cap);
-    p->at[p->n++] =
-        (struct pair){arena_strndup(a, value, (size_t)(eq - value)), arena_strdup(a, eq + 1)};
+    const char *name = arena_strndup(a, value, (size_t)(eq - value));
+    int at = again ? 0 : p->n;
+    while (at < p->n && strcmp(p->at[at].name, name) != 0) at++;
+    if (at == p->cap) GROW(a, p->at, p->n, p->cap);
+    p->at[at] = (struct pair){name, arena_strdup(a, eq + 1)};
+    if (at == p->n) p->n++;
     return true;
 }
 
@@ -355,7 +359,7 @@ bool option_store(struct options *to, struct arena *a, const struct option *o, c
             break;
         case OPTION_PAIR:
         case OPTION_PAIR_FILE:
-            good = store_pair(at, a, value);
+            good = store_pair(at, a, value, o->kind == OPTION_PAIR);
             break;
         case OPTION_COUNT:
             good = read_number(value, o, true, &number);

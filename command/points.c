@@ -62,12 +62,20 @@ int64_t points_value(const struct points *p, int point, int set) {
     return p->set[set].value[point % p->set[set].n];
 }
 
+static bool is_swept(const struct points *p, const char *name) {
+    for (int k = 0; k < p->nset; k++)
+        if (strcmp(p->set[k].name, name) == 0) return true;
+    return false;
+}
+
 struct pairs points_params(const struct points *p, int point, const struct pairs *given,
                            struct arena *a) {
     struct pair *at = arena_array(a, (size_t)(given->n + p->nset) + 1, sizeof *at);
-    if (given->n) memcpy(at, given->at, (size_t)given->n * sizeof *at);
+    int n = 0;
+    for (int i = 0; i < given->n; i++)
+        if (!is_swept(p, given->at[i].name)) at[n++] = given->at[i];
     for (int k = 0; k < p->nset; k++)
-        at[given->n + k] =
+        at[n++] =
             (struct pair){p->set[k].name, arena_printf(a, "%" PRId64, points_value(p, point, k))};
-    return (struct pairs){at, given->n + p->nset, given->n + p->nset};
+    return (struct pairs){at, n, n};
 }

@@ -67,6 +67,19 @@ static void values(void **state) {
     }
 }
 
+/* A name that is given again has its last value, as every option. */
+static void again(void **state) {
+    static const char *const given[] = {"M=20", "N=3", "M=24"};
+    isamap *im = isamap_open();
+    (void)state;
+    for (int k = 0; k < 3; k++)
+        assert_int_equal(isamap_option(im, "define", given[k]), ISAMAP_DONE);
+    assert_int_equal(im->option.define.n, 2);
+    assert_string_equal(im->option.define.at[0].value, "24");
+    assert_string_equal(im->option.define.at[1].value, "3");
+    isamap_close(im);
+}
+
 #define BEGIN "<!-- options: tests/all_options.c writes this table -->\n"
 #define END "<!-- end of options -->\n"
 
@@ -84,6 +97,6 @@ static void docs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(values),
-                                       cmocka_unit_test(docs)};
+                                       cmocka_unit_test(again), cmocka_unit_test(docs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,11 @@ check "a row for each pair" test "$(tail -n +2 "$work/two.csv" | cut -d, -f1,2 |
 check "a line for each choice of the second" test "$(grep -c '<polyline' "$work/two.svg")" = 3
 check "their names" test "$(grep -o 'LAT=[0-9]*' "$work/two.svg" | tr '\n' ' ')" = 'LAT=10 LAT=100 LAT=1000 '
 check "a longer latency takes more cycles" awk -F, 'NR > 1 { if (NR % 3 != 2 && $3 + 0 < last) bad = 1; last = $3 + 0 } END { exit bad || NR != 7 }' "$work/two.csv"
+check "values beside --param" "$isamap" sweep "$work/g.isam" -m machines/vdla.xml --param RATE=64 --set RATE=4,64 -o "$work/given.csv"
+check "the same parameter twice" "$isamap" sweep "$work/g.isam" -m machines/vdla.xml --set RATE=8 --set RATE=4,64 -o "$work/twice.csv"
+"$isamap" sweep "$work/g.isam" -m machines/vdla.xml --set RATE=4,64 -o "$work/rate.csv" >"$work/log"
+check "what is swept counts" cmp "$work/given.csv" "$work/rate.csv"
+check "what was said last counts" cmp "$work/twice.csv" "$work/rate.csv"
 check "a value out of range" "$isamap" sweep "$work/g.isam" -m machines/edge16.xml --set SPAD=1,16K -o "$work/e.csv"
 check "where the others stand" stands "$work/e.csv" "$work/e.svg"
 check "its reason" grep -q "^1,,,,,0,\"parameter 'SPAD' is 1, expected a value in its range" "$work/e.csv"

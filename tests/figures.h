@@ -17,25 +17,25 @@ struct figures {
 static const char *folder; /* for files */
 
 /* Without lines about times, and without the folder's name. */
-static void append_clean(struct text *t, const char *from) {
+static inline void append_clean(struct text *t, const char *from) {
     for (const char *at = from; *at;) {
         size_t n = strcspn(at, "\n") + 1;
         struct text line = {0};
         if (!at[n - 1]) n--;
         text_append(&line, at, n);
-        char *named = strstr(line.at, folder);
-        if (named) memmove(named, named + strlen(folder), strlen(named + strlen(folder)) + 1);
+        for (char *named; (named = strstr(line.at, folder));)
+            memmove(named, named + strlen(folder), strlen(named + strlen(folder)) + 1);
         if (!strstr(line.at, "seconds")) text_append(t, line.at, strlen(line.at));
         text_free(&line);
         at += n;
     }
 }
 
-static const char *path_of(struct arena *a, const char *suffix) {
+static inline const char *path_of(struct arena *a, const char *suffix) {
     return arena_printf(a, "%s/x%s", folder, suffix);
 }
 
-static void append_file(struct arena *a, struct text *t, const char *path) {
+static inline void append_file(struct arena *a, struct text *t, const char *path) {
     struct diags d;
     size_t n;
     diags_init(&d);
@@ -45,12 +45,12 @@ static void append_file(struct arena *a, struct text *t, const char *path) {
     diags_free(&d);
 }
 
-static void option(isamap *im, const char *name, const char *value) {
+static inline void option(isamap *im, const char *name, const char *value) {
     if (isamap_option(im, name, value) != ISAMAP_DONE) fail_msg("%s", isamap_messages(im));
 }
 
 /* Keeps the text under its name, where that is asked for; returns its hash and frees it. */
-static uint32_t hashed(struct arena *a, const char *name, const char *what, struct text *t) {
+static inline uint32_t hashed(struct arena *a, const char *name, const char *what, struct text *t) {
     const char *keep = getenv("ISAMAP_FIGURES");
     uint32_t hash = golden_hash(GOLDEN_HASH, t->at ? t->at : "");
     if (keep) {
@@ -66,7 +66,7 @@ static uint32_t hashed(struct arena *a, const char *name, const char *what, stru
     return hash;
 }
 
-static void options(isamap *im, struct arena *a, const struct figures *f) {
+static inline void options(isamap *im, struct arena *a, const struct figures *f) {
     isamap_reset(im);
     option(im, "machine", f->machine);
     char *sizes = arena_strdup(a, f->sizes);
@@ -74,8 +74,8 @@ static void options(isamap *im, struct arena *a, const struct figures *f) {
 }
 
 /* What maps, and why the rest does not. */
-static void map(isamap *im, struct arena *a, const struct figures *f, const char *name,
-                struct text *line) {
+static inline void map(isamap *im, struct arena *a, const struct figures *f, const char *name,
+                       struct text *line) {
     struct text said = {0};
     options(im, a, f);
     option(im, "json", NULL);
@@ -87,8 +87,8 @@ static void map(isamap *im, struct arena *a, const struct figures *f, const char
 }
 
 /* What the compiler says and decides, and what the simulator finds. */
-static int simulate(isamap *im, struct arena *a, const struct figures *f, const char *name,
-                    struct text *line) {
+static inline int simulate(isamap *im, struct arena *a, const struct figures *f, const char *name,
+                           struct text *line) {
     struct text said = {0}, result = {0}, decisions = {0};
     options(im, a, f);
     option(im, "json", NULL);
@@ -108,8 +108,8 @@ static int simulate(isamap *im, struct arena *a, const struct figures *f, const 
 }
 
 /* What is written, by the same decisions. */
-static void written(isamap *im, struct arena *a, const struct figures *f, const char *suffix,
-                    const char *name, struct text *line) {
+static inline void written(isamap *im, struct arena *a, const struct figures *f, const char *suffix,
+                           const char *name, struct text *line) {
     struct text out = {0};
     options(im, a, f);
     option(im, "decisions", path_of(a, ".kept"));
@@ -119,8 +119,8 @@ static void written(isamap *im, struct arena *a, const struct figures *f, const 
 }
 
 /* The figures of a line, behind its name. */
-static void figures_line(isamap *im, struct arena *a, const struct figures *f, const char *name,
-                         struct text *line) {
+static inline void figures_line(isamap *im, struct arena *a, const struct figures *f,
+                                const char *name, struct text *line) {
     map(im, a, f, name, line);
     if (simulate(im, a, f, name, line) == ISAMAP_DONE) {
         written(im, a, f, ".sched", name, line);

@@ -296,6 +296,14 @@ static double number(enum type t, int64_t i) {
     return t == TYPE_U64 ? (double)(uint64_t)i : (double)i;
 }
 
+/* How much `high` is more than `low`, or 0; at least (or at most) that where a double has too few
+ * bits. */
+static double apart(enum type t, int64_t high, int64_t low, bool at_least) {
+    uint64_t n = (uint64_t)high - (uint64_t)low;
+    if (t == TYPE_U64 ? (uint64_t)high < (uint64_t)low : high < low) return 0;
+    return n >> 53 ? nextafter((double)n, at_least ? INFINITY : 0) : (double)n;
+}
+
 enum { MOST_TRIES = 64 };
 
 /* Every value that the operands can have; false: there are too many. */
@@ -310,7 +318,6 @@ static bool try_all(enum opcode op, enum type to, enum type from, const struct b
         all *= count[k];
         if (all > MOST_TRIES) return false;
     }
-    double v = number(to, out->v.i), lo = v, hi = v;
     for (int64_t n = 0; n < all; n++) {
         union value x[3];
         int64_t rest = n;
@@ -318,20 +325,18 @@ static bool try_all(enum opcode op, enum type to, enum type from, const struct b
             x[k].i = type_wrap(from, (uint64_t)(first[k] + rest % count[k]));
             rest /= count[k];
         }
-        double r = number(to, op_eval(op, to, from, x).i);
-        lo = fmin(lo, r);
-        hi = fmax(hi, r);
+        int64_t r = op_eval(op, to, from, x).i;
+        out->below = fmax(out->below, apart(to, out->v.i, r, true));
+        out->above = fmax(out->above, apart(to, r, out->v.i, true));
     }
-    out->below = v - lo;
-    out->above = hi - v;
     return true;
 }
 
 static bool fits(enum type t, const struct bounded *x) {
     int64_t low_limit, high_limit;
     type_limits(t, &low_limit, &high_limit);
-    double v = number(t, x->v.i);
-    return v - x->below >= number(t, low_limit) && v + x->above <= number(t, high_limit);
+    return x->below <= apart(t, x->v.i, low_limit, false) &&
+           x->above <= apart(t, high_limit, x->v.i, false);
 }
 
 static struct bounded eval_integer(enum opcode op, enum type to, enum type from,
@@ -365,8 +370,8 @@ static struct bounded eval_integer(enum opcode op, enum type to, enum type from,
     case OP_CLIP:
         out.below = out.above = fmax(ea, fmax(eb, ec));
         if (op == OP_CLIP && bounded_is_exact(&arg[1]) && bounded_is_exact(&arg[2])) {
-            out.above = fmin(ea, fmax(0, number(from, x[2].i) - number(from, out.v.i)));
-            out.below = fmin(ea, fmax(0, number(from, out.v.i) - number(from, x[1].i)));
+            out.above = fmin(ea, apart(from, x[2].i, out.v.i, true));
+            out.below = fmin(ea, apart(from, out.v.i, x[1].i, true));
         }
         break;
     default:
@@ -386,12 +391,15 @@ void bounded_add_integer(enum type t, struct bounded *sum, const struct bounded 
 
 /* ---- what integers and floats share ---- */
 
-static double lower_end(enum type t, const struct bounded *x) {
-    return type_is_float(t) ? low(x) : number(t, x->v.i) - x->below;
+/* How far values of x may be below (above) those that v stands for. */
+static double reach_below(enum type t, union value v, const struct bounded *x) {
+    if (type_is_float(t)) return v.f - low(x);
+    return apart(t, v.i, x->v.i, true) + x->below - apart(t, x->v.i, v.i, false);
 }
 
-static double upper_end(enum type t, const struct bounded *x) {
-    return type_is_float(t) ? high(x) : number(t, x->v.i) + x->above;
+static double reach_above(enum type t, union value v, const struct bounded *x) {
+    if (type_is_float(t)) return high(x) - v.f;
+    return apart(t, x->v.i, v.i, true) + x->above - apart(t, v.i, x->v.i, false);
 }
 
 /* Values with the same bounds that are the same to the last bit are one value, which is equal to
@@ -401,14 +409,20 @@ static bool one_value(const struct bounded *a, const struct bounded *b) {
            isfinite(a->above);
 }
 
-/* 1: every value of a is less than every one of b; 0: none is; -1: it depends. `equal` counts as
- * less. */
+/* Every value of a is less than every one of b. `equal` counts as less. Integers may have more bits
+ * than a double. */
+static bool all_less(enum type t, const struct bounded *a, const struct bounded *b, bool equal) {
+    if (type_is_float(t)) return equal ? high(a) <= low(b) : high(a) < low(b);
+    double room = apart(t, b->v.i, a->v.i, false), reach = a->above + b->below;
+    bool order = t == TYPE_U64 ? (uint64_t)a->v.i <= (uint64_t)b->v.i : a->v.i <= b->v.i;
+    return order && (equal ? reach <= room : reach < room);
+}
+
+/* 1: every value of a is less than every one of b; 0: none is; -1: it depends. */
 static int certainly_less(enum type t, const struct bounded *a, const struct bounded *b,
                           bool equal) {
     if (one_value(a, b)) return equal;
-    double la = lower_end(t, a), ha = upper_end(t, a), lb = lower_end(t, b), hb = upper_end(t, b);
-    if (equal ? ha <= lb : ha < lb) return 1;
-    return (equal ? la > hb : la >= hb) ? 0 : -1;
+    return all_less(t, a, b, equal) ? 1 : all_less(t, b, a, !equal) ? 0 : -1;
 }
 
 static int certainly(enum opcode op, enum type t, const struct bounded *a,
@@ -422,9 +436,7 @@ static int certainly(enum opcode op, enum type t, const struct bounded *a,
     case OP_GE:
         return certainly_less(t, b, a, op == OP_GE);
     default:
-        r = one_value(a, b)                                                          ? 1
-            : lower_end(t, a) > upper_end(t, b) || lower_end(t, b) > upper_end(t, a) ? 0
-                                                                                     : -1;
+        r = one_value(a, b) ? 1 : all_less(t, a, b, false) || all_less(t, b, a, false) ? 0 : -1;
         return r < 0 || op == OP_EQ ? r : !r;
     }
 }
@@ -448,15 +460,16 @@ static struct bounded eval_select(enum type t, const struct bounded *arg) {
     struct bounded out = arg[0].v.i ? *then : *other;
     if (bounded_is_exact(&arg[0])) return out;
     if (then->v.i == other->v.i && bounded_is_exact(then) && bounded_is_exact(other)) return out;
-    double lo = fmin(lower_end(t, then), lower_end(t, other)),
-           hi = fmax(upper_end(t, then), upper_end(t, other));
-    double v = type_is_float(t) ? out.v.f : number(t, out.v.i);
-    if (!isfinite(lo) || !isfinite(hi) || !isfinite(v)) return undecided(out);
-    double apart = type_is_float(t) ? fabs(then->v.f - other->v.f)
-                                    : fabs(number(t, then->v.i) - number(t, other->v.i));
-    out.below = v - lo;
-    out.above = hi - v;
-    out.loose = then->loose || other->loose || apart > 4 * (larger(then) + larger(other));
+    const double below[2] = {reach_below(t, out.v, then), reach_below(t, out.v, other)};
+    const double above[2] = {reach_above(t, out.v, then), reach_above(t, out.v, other)};
+    for (int k = 0; k < 2; k++)
+        if (!isfinite(below[k]) || !isfinite(above[k])) return undecided(out); /* NaN too */
+    double off = type_is_float(t) ? fabs(then->v.f - other->v.f)
+                                  : apart(t, then->v.i, other->v.i, true) +
+                                        apart(t, other->v.i, then->v.i, true);
+    out.below = fmax(below[0], below[1]);
+    out.above = fmax(above[0], above[1]);
+    out.loose = then->loose || other->loose || off > 4 * (larger(then) + larger(other));
     return out;
 }
 

@@ -313,6 +313,12 @@ static void steps_are_undecided_at_their_edges(void **state) {
     assert_true(r.loose && r.v.f == 1 && r.above == 4);
     r = bounded_eval(OP_SELECT, TYPE_F32, TYPE_F32, alike, false);
     assert_true(!r.loose && r.above < 0.002);
+    struct bounded neither[3] = {c, {.v.f = NAN}, {.v.f = 2}};
+    r = bounded_eval(OP_SELECT, TYPE_F32, TYPE_F32, neither, false);
+    assert_true(isinf(r.below)); /* it may be NaN */
+    neither[0].v.i = 0;
+    r = bounded_eval(OP_SELECT, TYPE_F32, TYPE_F32, neither, false);
+    assert_true(isinf(r.below));
     struct bounded same[2] = {near, near};
     c = bounded_eval(OP_EQ, TYPE_BOOL, TYPE_F32, same, false); /* what a maximum chose is itself */
     assert_true(c.v.i == 1 && bounded_is_exact(&c));
@@ -404,7 +410,8 @@ static void sums_beyond_the_largest(void **state) {
     assert_true(is_undecided(sum_of_products(zero, 1)));
     assert_true(isinf(sum_of_products(given, 2).v.f) && !is_undecided(sum_of_products(given, 2)));
     assert_true(isnan(sum_of_products(wrong, 2).v.f) && !is_undecided(sum_of_products(wrong, 2)));
-    struct bounded large[2] = {{.v.f = 1e30}, {.v.f = 1e30}}, third[2] = {{.v.f = 0}, {.v.f = 1e-30}};
+    struct bounded large[2] = {{.v.f = 1e30}, {.v.f = 1e30}},
+                   third[2] = {{.v.f = 0}, {.v.f = 1e-30}};
     third[0] =
         bounded_eval(OP_MUL, TYPE_F32, TYPE_F32, large, false); /* x * y * z: as x * (y z)? */
     third[0] = bounded_eval(OP_MUL, TYPE_F32, TYPE_F32, third, false);
@@ -430,6 +437,75 @@ static void integers_follow(void **state) {
     assert_true(r.above == 90 && r.below == 90);
     r = bounded_eval(OP_ADD, TYPE_I8, TYPE_I8, wide, false);
     assert_true(isinf(r.above)); /* may wrap */
+}
+
+/* Of the type, near 0, near its ends, or any; how far off it may be: a little, or far. */
+static struct bounded pick_integer(enum type t, uint64_t *seed) {
+    int64_t low, high;
+    type_limits(t, &low, &high);
+    uint64_t r = next_random(seed) >> 32, how = next_random(seed) >> 40;
+    int64_t near = (int64_t)(r % 41) - 20, far = how % 3 ? 40 : 5000;
+    struct bounded x = {.v.i = type_wrap(t, how % 8 == 0   ? (uint64_t)low + r % 50
+                                            : how % 8 == 1 ? (uint64_t)high - r % 50
+                                            : how % 8 == 2 ? next_random(seed)
+                                                           : (uint64_t)near)};
+    if (how & 0x100) return x;
+    x.below = (double)((int64_t)(next_random(seed) >> 40) % far);
+    x.above = (double)((int64_t)(next_random(seed) >> 40) % far);
+    return x;
+}
+
+/* A value that the operand can have; false: it would leave the type. */
+static bool within_integer(enum type t, const struct bounded *x, uint64_t *seed, int64_t *out) {
+    uint64_t r = next_random(seed) >> 40, span = (uint64_t)(x->below + x->above) + 1;
+    int64_t off = (int64_t)(r % 4 == 0 ? 0 : r % 4 == 1 ? span - 1 : r / 4 % span);
+    *out = type_wrap(t, (uint64_t)x->v.i - (uint64_t)x->below + (uint64_t)off);
+    bool reaches = t == TYPE_U64 ? (uint64_t)*out >= (uint64_t)x->v.i : *out >= x->v.i;
+    return reaches == (off >= (int64_t)x->below);
+}
+
+/* Now and then near the operand before, which a comparison needs. */
+static struct bounded pick_beside(enum type t, const struct bounded *last, uint64_t *seed) {
+    struct bounded x = pick_integer(t, seed);
+    uint64_t r = next_random(seed) >> 40;
+    if (r % 4 == 0) x.v.i = type_wrap(t, (uint64_t)last->v.i + r / 4 % 9 - 4);
+    return x;
+}
+
+static void integer_holds_for(enum opcode op, enum type t, uint64_t *seed) {
+    struct bounded arg[3] = {{.below = 0}};
+    union value a[3] = {{0}};
+    bool right = true;
+    enum type to = op_info[op].flags & OP_TO_BOOL ? TYPE_BOOL : t;
+    for (int k = 0; k < op_info[op].arity; k++) {
+        enum type of = op == OP_SELECT && k == 0 ? TYPE_BOOL : t;
+        arg[k] = k ? pick_beside(of, &arg[k - 1], seed) : pick_integer(of, seed);
+        if (of == TYPE_BOOL && arg[k].below + arg[k].above > 0)
+            arg[k].below = arg[k].v.i ? 1 : 0, arg[k].above = arg[k].v.i ? 0 : 1;
+        right &= within_integer(of, &arg[k], seed, &a[k].i);
+    }
+    if (!right || (op == OP_CLIP && a[1].i > a[2].i)) return;
+    struct bounded x = bounded_eval(op, to, t, arg, false);
+    int64_t r = op_eval(op, to, t, a).i, v = x.v.i;
+    bool more = t == TYPE_U64 ? (uint64_t)r > (uint64_t)v : r > v;
+    double off = (double)(more ? (uint64_t)r - (uint64_t)v : (uint64_t)v - (uint64_t)r);
+    if (isinf(x.below) || off <= (more ? x.above : x.below)) return;
+    fail_msg("%s of %s: (%lld -%g +%g, %lld -%g +%g) at (%lld, %lld, %lld) is %lld, not in %lld "
+             "-%g +%g",
+             op_info[op].id, type_name(t), (long long)arg[0].v.i, arg[0].below, arg[0].above,
+             (long long)arg[1].v.i, arg[1].below, arg[1].above, (long long)a[0].i,
+             (long long)a[1].i, (long long)a[2].i, (long long)r, (long long)v, x.below, x.above);
+}
+
+static void integers_stay_in_their_bounds(void **state) {
+    static const enum opcode ops[] = {OP_ADD, OP_SUB, OP_MUL,  OP_NEG, OP_ABS,   OP_MIN,
+                                      OP_MAX, OP_DIV, OP_CLIP, OP_MOD, OP_EQ,    OP_NE,
+                                      OP_LT,  OP_LE,  OP_GT,   OP_GE,  OP_SELECT};
+    static const enum type types[] = {TYPE_I8, TYPE_U8, TYPE_I16, TYPE_U64, TYPE_U32, TYPE_I64};
+    (void)state;
+    uint64_t seed = 11;
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
+        for (int n = 0; n < TRIALS; n++) integer_holds_for(ops[k], types[n % 6], &seed);
 }
 
 /* ---- programs ---- */
@@ -595,6 +671,7 @@ int main(void) {
         cmocka_unit_test(infinities_are_values),
         cmocka_unit_test(sums_beyond_the_largest),
         cmocka_unit_test(integers_follow),
+        cmocka_unit_test(integers_stay_in_their_bounds),
         cmocka_unit_test(programs_stay_in_their_bounds),
         cmocka_unit_test(statements_of_every_kind),
         cmocka_unit_test(factors_below_the_normal_range),

@@ -31,6 +31,13 @@ check "a network" program examples/digits/digits-int8.onnx -D N=3
 # Cells whose states the device writes: no host in a step, and not a cycle apart.
 cell() { ISAMAP_HOST=cpu-scalar program "examples/i8/$1.isam" -D H=48 -D T=3 | tail -1 | grep '^0 '; }
 for k in rnn gru lstm; do check "a cell, $k" cell $k; done
+# The counters of the model: each queue of the device, each sync, each bus, and the whole.
+figures() {
+  "$isamap" sim examples/i8/residual.isam -m vdla -D H=9 -D W=11 -D C=32 "$@" |
+    sed -nE '/^(queue|sync|bus|DRAM) /{/ (vec|bell[.]|done[.])/!s/, [0-9]+ given.*//;/ (vec|bell[.]|done[.])/!p}; s/^(cycles +[0-9]+).*/\1/p'
+}
+check "counters" diff <(figures --rtl) <(figures)
+check "all of them" test "$(figures --rtl | wc -l)" = 10
 check "other latency and bandwidth, the same model" program examples/i8/gmm.isam -D M=45 -D N=37 -D K=53 --param LAT=131 --param RATE=16
 check "a board" bash -c "$isamap sim examples/digits/digits-int8.onnx -D N=3 -m vdla-board --rtl --verify | grep -q 'verified *yes'"
 check "one model" test "$(ls "$ISAMAP_CACHE"/*.so | wc -l)" -ge 1

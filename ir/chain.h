@@ -65,6 +65,10 @@ struct verdict {
 struct verdict items_equal_by(const struct program *p, struct items a, const struct program *q,
                               struct items b, uint32_t laws, int64_t steps);
 
+/* A shallow copy of a program becomes one in which the items begin with copies of those who make what they read and constants alone decide, in temporaries
+ * of their own, whose names end with the suffix. False: it stays as it is, as there are none. */
+bool items_with_makers(struct arena *, struct program *, struct items *, const char *suffix);
+
 /* Single elements of what the items write, in both programs, from random values of what they read: over a field, where a sum of products is
  * exact; and as a machine computes, for integers and for programs that must keep every bit. Refuted, sampled, or unproved where even that
  * costs too much. */

@@ -68,10 +68,26 @@ static bool refuted(const struct program *p, const struct program *q, const stru
     return items_sampled(p, all, q, own, w->sampling, NULL).evidence == EVIDENCE_REFUTED;
 }
 
+/* With those who make what constants alone decide; *wide: they were asked. */
+static struct verdict judge_with_makers(const struct program *p, const struct program *q,
+                                        const struct witness *w, struct verdict v, bool *wide) {
+    struct arena a;
+    struct program before = *p, after = *q;
+    struct items x = w->before, y = w->after;
+    arena_init(&a);
+    *wide = items_with_makers(&a, &before, &x, "before");
+    *wide |= items_with_makers(&a, &after, &y, "after");
+    if (*wide) v = items_equal_by(&before, x, &after, y, w->laws, 0);
+    arena_free(&a);
+    return v;
+}
+
 /* Samples stand for a proof where floats may be rounded otherwise. */
 static struct verdict judge(const struct program *p, const struct program *q,
-                            const struct witness *w) {
+                            const struct witness *w, bool *wide) {
     struct verdict v = items_equal_by(p, w->before, q, w->after, w->laws, 0);
+    *wide = false;
+    if (v.evidence != EVIDENCE_PROVED) v = judge_with_makers(p, q, w, v, wide);
     if (v.evidence == EVIDENCE_PROVED) return v;
     struct verdict s = items_sampled(p, w->before, q, w->after, w->sampling, NULL);
     if (s.evidence == EVIDENCE_SAMPLED)
@@ -121,18 +137,20 @@ static struct witness together(struct arena *a, const struct chain_step *s) {
     return all;
 }
 
-/* Each alone. What was proved once is proved for those that are the same but for names. */
+/* Each alone. What was proved once is proved for those that are the same but for names, unless what
+ * stands elsewhere belonged to the proof. */
 static bool judge_each(struct arena *a, const struct program *p, const struct program *q,
                        const struct chain_step *s, struct verdict *each) {
     struct alike_row *row = arena_array(a, (size_t)s->nwitnesses, sizeof *row);
     bool good = true;
     for (int w = 0; w < s->nwitnesses; w++) {
+        bool wide = false;
         bool has_row = alike_witness(a, p, q, &s->witness[w], &row[w]);
         int like = -1;
         for (int k = 0; k < w && has_row && like < 0; k++)
             if (each[k].evidence == EVIDENCE_PROVED && alike_same(&row[k], &row[w])) like = k;
-        each[w] = like >= 0 ? each[like] : judge(p, q, &s->witness[w]);
-        if (!has_row) row[w].n = 0;
+        each[w] = like >= 0 ? each[like] : judge(p, q, &s->witness[w], &wide);
+        if (!has_row || wide) row[w].n = 0;
         good &= each[w].evidence == EVIDENCE_PROVED || each[w].evidence == EVIDENCE_SAMPLED;
     }
     return good;
@@ -148,7 +166,8 @@ static void judge_step(const struct program *p, const struct program *q, const s
     bool good = judge_each(&a, p, q, s, each);
     struct witness all = together(&a, s);
     if (!good && s->nwitnesses > 1) {
-        whole = judge(p, q, &all);
+        bool wide;
+        whole = judge(p, q, &all, &wide);
         note(r, whole, s->witness[0].by);
         tell(what, &all, whole);
     }

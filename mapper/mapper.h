@@ -228,6 +228,7 @@ struct rewrite {
     bool everywhere;                   /* tried on every statement of a program that is compiled, not only on sums */
     bool by_needle;                    /* it asks an instruction how wide it is */
     bool by_ranges;                    /* right for what temporaries can hold: what fills them belongs to the proof */
+    bool by_makers;                    /* it looks through temporaries that constants alone decide: what fills them belongs to the proof */
     /* The program with statement failure.stmt rewritten, or NULL where it does not apply. The needle that failed, NULL: none in mind. */
     struct program *(*apply)(const struct program *, const struct failure *, const struct needle *);
 };

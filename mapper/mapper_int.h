@@ -201,6 +201,10 @@ void mapping_price(const struct needles *, const struct needle *, const struct p
 double copy_interval(const struct machine *, enum copy_kind);
 /* What making so many elements before the first run counts beside a run. */
 double prepared_price(const struct machine *, double elements);
+/* What it takes to read a buffer once, from the smallest cache that holds it or from home. */
+double stream_price(const struct machine *, const struct buffer *);
+/* The same of the constants that statements from .. to - 1 read. */
+double constants_price(const struct machine *, const struct program *, int from, int to);
 
 /* ---- canonical axes ---- */
 struct merged_axes { /* axis a >= first of the merged program is pair[a][0] * extent + pair[a][1] */

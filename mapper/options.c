@@ -136,8 +136,7 @@ static void add_option(struct covering *c, struct options *out, const struct pro
     out->at[out->n++] = o;
 }
 
-/* What it takes to read a buffer once, from the smallest cache that holds it or from home. */
-static double stream_price(const struct machine *m, const struct buffer *b) {
+double stream_price(const struct machine *m, const struct buffer *b) {
     double bytes = (double)b->elements * (double)type_size(b->type);
     int from = m->home;
     for (int c = 0; c < m->nmemories; c++)
@@ -147,6 +146,19 @@ static double stream_price(const struct machine *m, const struct buffer *b) {
             c = -1;
         }
     return m->memory[from].rate > 0 ? bytes / m->memory[from].rate : 0;
+}
+
+double constants_price(const struct machine *m, const struct program *p, int from, int to) {
+    double price = 0;
+    bool *seen = memory_array((size_t)p->nbuffers + 1, sizeof *seen);
+    for (int s = from; s < to; s++)
+        for (int r = 0; r < p->stmt[s].nreads; r++) {
+            int b = p->stmt[s].read[r].buffer;
+            if (!seen[b] && buffer_steady(p, b)) price += stream_price(m, &p->buffer[b]);
+            seen[b] = true;
+        }
+    free(seen);
+    return price;
 }
 
 /* Is the buffer read beside the statement's node? */

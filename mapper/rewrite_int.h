@@ -157,6 +157,10 @@ extern const struct rewrite rw_factor, rw_ones, rw_mask, rw_privatise, rw_varian
 extern const struct rewrite rw_block_diagonal, rw_identity;                                  /* rw_expand.c */
 extern const struct rewrite rw_bounds;                                                       /* rw_bounds.c */
 extern const struct rewrite rw_constants;                                                    /* rw_constants.c */
+extern const struct rewrite rw_as_stored;                                                     /* rw_stored.c */
+bool *buffers_read(struct arena *, const struct program *);           /* by buffer: does a statement read it? */
+/* Without what fills temporaries that nothing reads, but something read before; NULL: there is none. */
+struct program *unread_dropped(const struct program *, const bool *before);
 extern const struct rewrite rw_scale;                                                        /* rw_scale.c */
 extern const struct rewrite rw_shift, rw_zero_point;                                         /* rw_shift.c */
 extern const struct rewrite rw_residual;                                                     /* rw_residual.c */

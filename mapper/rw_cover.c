@@ -222,7 +222,8 @@ static struct remake *list_exchanged(struct covering *c, const struct rewrite *r
     if (!q) return x;
     int from = changed_part(p, q, stmt, to);
     struct part_price after = part_price(c, q, from, to[1]), before = part_price(c, p, from, to[0]);
-    double with = after.cycles, without = before.cycles;
+    double with = after.cycles + constants_price(c->machine, q, from, to[1]),
+           without = before.cycles + constants_price(c->machine, p, from, to[0]);
     if (!before.needles || (after.stays && !before.stays))
         without += interruption_price(c->machine);
     bool leaves = (has_device(c->machine) && before.device && !after.device) ||
@@ -567,6 +568,14 @@ static void terms_all(struct covering *c) {
     note_step(c, "rewrites");
 }
 
+/* What nothing reads any more, since who read it reads what it was made of, is made no more. */
+static void drop_unread(struct covering *c, const bool *before) {
+    struct program *q = unread_dropped(c->cover->program, before);
+    if (!q) return;
+    note_step(c, "rewrites");
+    take(c, q, 0, 0);
+}
+
 void rewrite_all(struct covering *c) {
     c->own_axes = plain_axes(c->cover->program);
     terms_all(c);
@@ -578,6 +587,7 @@ void rewrite_all(struct covering *c) {
         s = at.to;
     }
     note_step(c, "rewrites");
+    const bool *read = buffers_read(&c->scratch, c->cover->program);
     for (int s = 0; s < c->cover->program->nstmts; s++)
         for (int r = 0; rewrites[r] && s < c->cover->program->nstmts; r++) {
             if (!rewrites[r]->everywhere || kept[s]) continue;
@@ -585,6 +595,7 @@ void rewrite_all(struct covering *c) {
             struct program *q = exchanged(c, rewrites[r], s, &at);
             if (q) take_at(c, q, &kept, s, at);
         }
+    drop_unread(c, read);
     for (int s = 0; s < c->cover->program->nstmts; s++) {
         struct stretch at = {s, s + 1};
         struct program *q = kept[s] ? NULL : in_parts(c, s, &at);

@@ -504,6 +504,7 @@ struct rewrite derivation_whole(const struct derivation *d) {
     for (int k = 0; k < d->nsteps; k++) {
         whole.by_values |= d->step[k]->by_values;
         whole.by_ranges |= d->step[k]->by_ranges;
+        whole.by_makers |= d->step[k]->by_makers;
         if (d->step[k]->effect > whole.effect) whole.effect = d->step[k]->effect;
     }
     return whole;

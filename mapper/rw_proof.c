@@ -214,6 +214,9 @@ struct verdict rewrite_judge(const struct rewrite *r, const struct program *befo
     find_outside(&arena, &x);
     if (declarations_agree(&x, why) && well_formed(&arena, &x, why)) {
         struct items a = {x.w.from, x.w.to[0]}, b = {x.w.from, x.w.to[1]};
+        struct program old = *before, new = *after;
+        if (r->by_makers && items_with_makers(&arena, &old, &a, "before")) before = &old;
+        if (r->by_makers && items_with_makers(&arena, &new, &b, "after")) after = &new;
         bool serves = sample_serves(r, &x);
         v = (struct verdict){.evidence = EVIDENCE_UNPROVED};
         if (r->effect != REWRITE_ROUNDS || !serves)

@@ -85,6 +85,23 @@ static const struct rewrite_case refusals[] = {
      "kernel p() { in X: f32[5,4]  const W: f32[6,4]  in S: f32[6]  out Y: f32[5,6]\n"
      "  axes n: 5, k: 6, c: 4\n  Y[n,k] = 0; Y[n,k] += X[n,c] * (W[k,c] * S[k])\n}\n",
      1},
+    {"as-stored", NULL, /* what is stored is no smaller */
+     "kernel p() { in X: f32[5,4]  const W: f32[4,6], S: f32[6]  out Y: f32[5,6]  temp D: "
+     "f32[4,6]\n"
+     "  axes n: 5, k: 6, c: 4\n  D[c,k] = W[c,k] * S[k]\n"
+     "  Y[n,k] = 0; Y[n,k] += X[n,c] * D[c,k]\n}\n",
+     2},
+    {"as-stored", NULL, /* data is added */
+     "kernel p() { in X: f32[5,4]  const W: i8[4,6]  in S: f32[6]  out Y: f32[5,6]  temp D: "
+     "f32[4,6]\n"
+     "  axes n: 5, k: 6, c: 4\n  D[c,k] = f32(W[c,k]); D[c,k] += S[k]\n"
+     "  Y[n,k] = 0; Y[n,k] += X[n,c] * D[c,k]\n}\n",
+     3},
+    {"as-stored", NULL, /* the statement knows a window where the other has two axes */
+     "kernel p() { in X: f32[5,4]  const W: i8[3,2,6]  out Y: f32[5,6]  temp D: f32[6,6]\n"
+     "  axes n: 5, k: 6, c: 4, a: 3, b: 2\n  D[2*a+b,k] = f32(W[a,b,k])\n"
+     "  Y[n,k] = 0; Y[n,k] += X[n,c] * D[c+1,k]\n}\n",
+     2},
     {"from-zero", NULL, MATMUL("f32", "f32", "f32"), 1},
     {"scale-weights", NULL, /* the sum is read elsewhere too */
      "kernel p() { in X: f32[5,4]  const W: f32[6,4], f: f32[6]  out Y: f32[5,6], Z: f32[5,6]\n"

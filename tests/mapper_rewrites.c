@@ -117,6 +117,20 @@ static const struct rewrite_case cases[] = {
      "  Y[n,k] += X[n,2*c] * ((i32(W[k,c] & 15) - 8) * S[k]) + X[n,2*c+1] * i32(shr(W[k,c], "
      "4))\n}\n",
      1},
+    {"as-stored", NULL, /* two numbers in a byte, a scale for each block, through a copy */
+     "kernel p() { in X: f32[5,12]  const W: u8[7,6], S: f32[7,3]  out Y: f32[5,7]\n"
+     "  temp D: f32[7,12], T: f32[12,7]  axes n: 5, k: 7, c: 12, g: 3, b: 2\n"
+     "  D[k,4*g+2*b] = (f32(W[k,2*g+b] & 15) - 8) * S[k,g]\n"
+     "  D[k,4*g+2*b+1] = (f32(shr(W[k,2*g+b], 4)) - 8) * S[k,g]\n"
+     "  T[c,k] = D[k,c]\n"
+     "  Y[n,k] = 0\n  Y[n,k] += X[n,c] * T[c,k]\n}\n",
+     4},
+    {"as-stored", NULL, /* axes of one name in both; every second column; parts of a dimension */
+     "kernel p() { in X: f32[5,4]  const W: i8[4,9], V: i8[2,9]  out Y: f32[5,4]\n"
+     "  temp D: f32[6,9]  axes n: 5, k: 4, c: 4, v: 2, d: 6, j: 9\n"
+     "  D[k,j] = f32(W[k,j]); D[v+4,j] = f32(V[1-v,j])\n"
+     "  Y[n,k] = 0\n  Y[n,k] += X[n,c] * D[d,2*k+1]\n}\n",
+     3},
     {"scale-weights", NULL,
      "kernel p() { in X: f32[5,4]  const W: f32[6,4], f: f32[6], o: f32[6]  out Y: f32[5,6]\n"
      "  temp T: f32[5,6]  axes n: 5, k: 6, c: 4\n"

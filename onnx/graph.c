@@ -432,7 +432,7 @@ static bool import_graph(struct import *im, struct onnx_model *model, const Onnx
     graph_keep_values(im, options);
     if (!(g = functions_expand(im, m))) return false;
     Onnx__GraphProto integers;
-    if (!exact && (model->requantised = qdq_rewrite(im, g, &integers))) g = &integers;
+    if (qdq_rewrite(im, g, exact, &integers, &model->requantised)) g = &integers;
     if (!lower_nodes(im, g) || !custom_all_used(im, options) || !pass_outputs(im, g)) return false;
     graph_name_kept(im, model, options);
     const struct bindings *outer = dims ? dims->outer : NULL;

@@ -390,8 +390,9 @@ ML_OPERATORS(X)
 #undef X
 
 /* qdq.c: *out is the graph with operators on integers where operators on floats stood between
- * quantisers, which share all else with g; how many they are. */
-int qdq_rewrite(struct import *, const Onnx__GraphProto *g, Onnx__GraphProto *out);
+ * quantisers (*requantised: how many; none with `exact`), and with rows of weights taken before they
+ * are dequantised. It shares all else with g. False: it is the same graph. */
+bool qdq_rewrite(struct import *, const Onnx__GraphProto *g, bool exact, Onnx__GraphProto *out, int *requantised);
 /* Attributes of such operators: the least and the greatest integer of the result, where a Relu or a
  * Clip stood behind it. */
 #define ATTRIBUTE_LEAST "isamap.least"
@@ -430,6 +431,18 @@ const char *formula_name(int i, int *inputs);
  * i32, with `index` for a vector. */
 bool quantised_zero(struct import *, struct tensor *zp, const struct tensor *like, int64_t vector,
                     const char *index, const char **text);
+/* The scale and zero point of (De)QuantizeLinear, one for the tensor, one for each index of an
+ * axis, or one for each block of elements along it. */
+struct quantisation {
+    struct tensor *x, *scale, *zero;
+    int axis;      /* -1: one for the tensor */
+    int64_t block; /* 0: none */
+    const char *index[MAX_DIMS], *at[MAX_DIMS]; /* of x; of scale and zero */
+    const char *part[2];                        /* of a block: which, and where in it */
+    const char *scale_text, *zero_text; /* zero_text NULL: no zero point; type i32 */
+};
+bool quantisation_read(struct import *, struct quantisation *, enum type *integer);
+bool small_integer(enum type); /* of 8 or 16 bits */
 /* The range of x, widened to hold 0, becomes 255 steps: y of u8, one scale of f32, one zero of u8 */
 bool dynamic_quantise(struct import *, struct tensor *x, struct tensor *y, struct tensor *scale,
                       struct tensor *zero);

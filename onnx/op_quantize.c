@@ -129,17 +129,11 @@ bool quantised_result(struct import *im, struct tensor *acc, float alpha, int xs
     return true;
 }
 
-/* The scale and zero point of (De)QuantizeLinear, one for the tensor, one for each index of an
- * axis, or one for each block of elements along it. */
-struct quantisation {
-    struct tensor *x, *scale, *zero;
-    const char *index[MAX_DIMS];
-    const char *scale_text, *zero_text; /* zero_text NULL: no zero point; type i32 */
-};
-
 static bool scales_of_blocks(struct import *im, struct quantisation *q, int axis, int64_t block) {
-    const char *at[MAX_DIMS], *part[2];
+    const char **at = q->at, **part = q->part;
     const struct tensor *x = q->x, *s = q->scale;
+    q->axis = axis;
+    q->block = block;
     bool fits = block > 0 && s->ndims == x->ndims && x->extent[axis] % block == 0;
     for (int d = 0; fits && d < x->ndims; d++)
         fits = s->extent[d] == (d == axis ? x->extent[d] / block : x->extent[d]) &&
@@ -162,11 +156,11 @@ static bool scales_of_blocks(struct import *im, struct quantisation *q, int axis
     return true;
 }
 
-static bool quantisation_read(struct import *im, struct quantisation *q, enum type *integer) {
+bool quantisation_read(struct import *im, struct quantisation *q, enum type *integer) {
     int axis = 0;
     int64_t block = 0;
     *q = (struct quantisation){
-        .x = node_input(im, 0), .scale = node_input(im, 1), .zero = node_input(im, 2)};
+        .x = node_input(im, 0), .scale = node_input(im, 1), .zero = node_input(im, 2), .axis = -1};
     *integer = q->zero ? q->zero->type : TYPE_U8;
     if (!attribute_int(im, "block_size", &block)) return false;
     if (q->scale->elements == 1 && !block)
@@ -182,13 +176,15 @@ static bool quantisation_read(struct import *im, struct quantisation *q, enum ty
     if (q->zero && q->zero->elements != q->scale->elements)
         return node_fail(im, "scale and zero point have different shapes");
     axes_for(im, q->x->ndims, q->x->extent, q->index);
+    if (q->scale->elements != 1) q->axis = axis;
+    q->at[0] = q->index[axis];
     q->scale_text = q->scale->elements == 1 ? tensor_scalar(im, q->scale)
                                             : tensor_element(im, q->scale, &q->index[axis]);
     struct tensor like = {.type = *integer};
     return quantised_zero(im, q->zero, &like, q->scale->elements, q->index[axis], &q->zero_text);
 }
 
-static bool small_integer(enum type t) {
+bool small_integer(enum type t) {
     return t == TYPE_I8 || t == TYPE_U8 || t == TYPE_I16 || t == TYPE_U16;
 }
 
@@ -251,24 +247,5 @@ bool op_dynamic_quantize(struct import *im) {
     struct tensor *scale = y ? node_result_at(im, 1, TYPE_F32, 0, NULL) : NULL;
     struct tensor *zero = scale ? node_result_at(im, 2, TYPE_U8, 0, NULL) : NULL;
     return zero && dynamic_quantise(im, x, y, scale, zero);
-}
-
-bool op_dequantize(struct import *im) {
-    struct quantisation q;
-    enum type type;
-    if (!quantisation_read(im, &q, &type)) return false;
-    if (q.zero && type != q.x->type)
-        return node_fail(im, "input and zero point have different types");
-    if (!small_integer(q.x->type) && q.x->type != TYPE_I32)
-        return node_fail(im, "the input is not of integers");
-    struct tensor *y = node_result(im, q.scale->type, q.x->ndims, q.x->extent);
-    if (!y) return false;
-    const char *x = tensor_element(im, q.x, q.index);
-    if (q.x->type != TYPE_I32 || q.zero_text) x = quantised_element(im, x, q.zero_text);
-    im->ahead = q.x->data && q.scale->data && (!q.zero || q.zero->data);
-    emit_statement(im, "%s = %s(%s) * %s", tensor_element(im, y, q.index), type_name(y->type), x,
-                   q.scale_text);
-    im->ahead = false;
-    return true;
 }
 #endif

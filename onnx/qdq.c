@@ -98,7 +98,7 @@ bool qdq_one_step(const struct link *l) {
 
 /* ---- new nodes and constants ---- */
 
-static const char *new_name(struct qdq *q, const char *base, const char *suffix) {
+const char *qdq_new_name(struct qdq *q, const char *base, const char *suffix) {
     const char *name = arena_printf(q->im->arena, "%s_%s", base, suffix);
     for (int k = 1; name_find(&q->im->value, name) || qdq_maker_of(q, name) || qdq_used(q, name);
          k++)
@@ -110,7 +110,7 @@ const char *qdq_new_constant(struct qdq *q, const char *base, const char *suffix
                              int64_t n, const void *data) {
     struct tensor *t = arena_alloc(q->im->arena, sizeof *t);
     *t = (struct tensor){
-        .name = new_name(q, base, suffix), .type = type, .elements = n, .data = data};
+        .name = qdq_new_name(q, base, suffix), .type = type, .elements = n, .data = data};
     t->ndims = n > 1;
     t->extent[0] = n;
     t->buffer = name_unique(q->im, t->name);
@@ -145,7 +145,7 @@ Onnx__NodeProto *qdq_new_node(struct qdq *q, const Onnx__NodeProto *from, const 
     return n;
 }
 
-static void put_integer(struct qdq *q, Onnx__NodeProto *n, const char *name, int64_t v) {
+void qdq_put_integer(struct qdq *q, Onnx__NodeProto *n, const char *name, int64_t v) {
     Onnx__AttributeProto *a = arena_alloc(q->im->arena, sizeof *a);
     onnx__attribute_proto__init(a);
     a->name = arena_strdup(q->im->arena, name);
@@ -297,15 +297,15 @@ static Onnx__NodeProto *again(struct qdq *q, const struct chain_end *e, const ch
     return n;
 }
 
-static void push(struct qdq *q, Onnx__NodeProto *n) {
+void qdq_push(struct qdq *q, Onnx__NodeProto *n) {
     q->g->node[q->g->n_node++] = n;
     for (size_t k = 0; k < n->n_output; k++)
         if (n->output[k][0]) name_put(q->im->arena, &q->maker, n->output[k], n);
 }
 
 static Onnx__NodeProto *with_limits(struct qdq *q, const struct chain_end *e, Onnx__NodeProto *n) {
-    if (n && e->least > qdq_lowest(&e->y)) put_integer(q, n, ATTRIBUTE_LEAST, e->least);
-    if (n && e->most < qdq_highest(&e->y)) put_integer(q, n, ATTRIBUTE_MOST, e->most);
+    if (n && e->least > qdq_lowest(&e->y)) qdq_put_integer(q, n, ATTRIBUTE_LEAST, e->least);
+    if (n && e->most < qdq_highest(&e->y)) qdq_put_integer(q, n, ATTRIBUTE_MOST, e->most);
     return n;
 }
 
@@ -324,8 +324,8 @@ static Onnx__NodeProto *concat(struct qdq *q, const struct chain_end *e, const c
         Onnx__NodeProto *made = NULL;
         bool plain = qdq_dequantised(q, from, &x) && qdq_one_step(&x) && x.type == e->y.type;
         if (from && chain_from(q, from, &part) && (!plain || !same_steps(&x, &e->y)))
-            made = with_limits(q, &part, qdq_behind(q, &part, new_name(q, from, "integers")));
-        if (made) push(q, made);
+            made = with_limits(q, &part, qdq_behind(q, &part, qdq_new_name(q, from, "integers")));
+        if (made) qdq_push(q, made);
         if (!made && !plain) return NULL;
         in[2 + 3 * k] = made ? made->output[0] : x.integers;
         in[3 + 3 * k] = made ? e->y.scale : x.scale;
@@ -341,9 +341,9 @@ static Onnx__NodeProto *move_last(struct qdq *q, const struct chain_end *e, cons
     if (e->line || !moves(e->op) || !qdq_input_of(e->op, 0) ||
         !chain_from(q, qdq_input_of(e->op, 0), &before))
         return NULL;
-    Onnx__NodeProto *n = of_integers(q, &before, new_name(q, out, "integers"));
+    Onnx__NodeProto *n = of_integers(q, &before, qdq_new_name(q, out, "integers"));
     if (!n) return NULL;
-    push(q, with_limits(q, &before, n));
+    qdq_push(q, with_limits(q, &before, n));
     x.integers = n->output[0];
     return moved(q, e->op, &x, out);
 }
@@ -359,12 +359,12 @@ static Onnx__NodeProto *move_again(struct qdq *q, const struct chain_end *e, con
     if (!move || !moves(move) || !qdq_input_of(move, 0)) return NULL;
     const char *in[3] = {move->input[0], x.scale, x.zero};
     Onnx__NodeProto *plain = qdq_new_node(q, e->op, "DequantizeLinear", false, x.zero ? 3 : 2, in,
-                                          new_name(q, out, "before"));
-    push(q, plain);
+                                          qdq_new_name(q, out, "before"));
+    qdq_push(q, plain);
     before.op = plain;
-    Onnx__NodeProto *n = of_integers(q, &before, new_name(q, out, "integers"));
+    Onnx__NodeProto *n = of_integers(q, &before, qdq_new_name(q, out, "integers"));
     if (!n) return NULL;
-    push(q, with_limits(q, &before, n));
+    qdq_push(q, with_limits(q, &before, n));
     x.integers = n->output[0];
     return moved(q, move, &x, out);
 }
@@ -418,13 +418,13 @@ static bool move_first(struct qdq *q, const Onnx__NodeProto *op, Onnx__NodeProto
     const char *out = op->output[0];
     if (!moves(op) || !qdq_dequantised(q, qdq_input_of(op, 0), &x) || !qdq_one_step(&x))
         return false;
-    const char *integers = new_name(q, out, "integers");
-    push(q, moved(q, op, &x, integers));
+    const char *integers = qdq_new_name(q, out, "integers");
+    qdq_push(q, moved(q, op, &x, integers));
     const char *in[3] = {integers, x.scale, x.zero};
     Onnx__NodeProto *n =
         qdq_new_node(q, as_was, "DequantizeLinear", false, x.zero ? 3 : 2, in, out);
     n->n_attribute = 0;
-    push(q, n);
+    qdq_push(q, n);
     return true;
 }
 
@@ -448,9 +448,9 @@ static Onnx__NodeProto *concat_again(struct qdq *q, Onnx__NodeProto *n) {
     for (size_t k = 2; k < n->n_input; k += 3) {
         struct chain_end e;
         Onnx__NodeProto *made =
-            in[k] ? qdq_part_of(q, n, k, new_name(q, in[k], "integers"), &e) : NULL;
+            in[k] ? qdq_part_of(q, n, k, qdq_new_name(q, in[k], "integers"), &e) : NULL;
         if (!made) continue;
-        push(q, with_limits(q, &e, made));
+        qdq_push(q, with_limits(q, &e, made));
         in[k] = made->output[0], in[k + 1] = in[0], in[k + 2] = in[1];
         any = true;
     }
@@ -460,8 +460,12 @@ static Onnx__NodeProto *concat_again(struct qdq *q, Onnx__NodeProto *n) {
 static void rewrite_node(struct qdq *q, const Onnx__GraphProto *g, Onnx__NodeProto *node) {
     struct chain_end e;
     Onnx__NodeProto *n = NULL;
-    if (node->n_output != 1) {
-        push(q, node);
+    if (node->n_output == 1 && qdq_rows_first(q, node)) {
+        q->moved = true;
+        return;
+    }
+    if (node->n_output != 1 || q->exact) {
+        qdq_push(q, node);
         return;
     }
     if (qdq_is(node, "QuantizeLinear") && chain_read(q, node, &e)) {
@@ -476,16 +480,18 @@ static void rewrite_node(struct qdq *q, const Onnx__GraphProto *g, Onnx__NodePro
         return;
     }
     q->changed += n != NULL;
-    push(q, n ? n : node);
+    qdq_push(q, n ? n : node);
 }
 
-int qdq_rewrite(struct import *im, const Onnx__GraphProto *g, Onnx__GraphProto *out) {
-    struct qdq q = {.im = im, .g = out};
+bool qdq_rewrite(struct import *im, const Onnx__GraphProto *g, bool exact, Onnx__GraphProto *out,
+                 int *requantised) {
+    struct qdq q = {.im = im, .g = out, .exact = exact};
     *out = *g;
-    out->node = arena_array(im->arena, 2 * g->n_node + 1, sizeof *out->node);
+    out->node = arena_array(im->arena, 4 * g->n_node + 1, sizeof *out->node);
     out->n_node = 0;
     count_reads(&q, g, 1);
     for (size_t i = 0; i < g->n_node; i++) rewrite_node(&q, g, g->node[i]);
-    return q.changed;
+    *requantised = q.changed;
+    return q.changed > 0 || q.moved;
 }
 #endif

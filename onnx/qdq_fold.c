@@ -184,4 +184,62 @@ Onnx__NodeProto *qdq_part_of(struct qdq *q, const Onnx__NodeProto *concat, size_
     qdq_unlimited(e);
     return same ? NULL : remade(q, &x, e, out);
 }
+
+/* The same known elements, in bytes and in this shape. */
+static const char *same_elements(struct qdq *q, const struct tensor *t, const char *base, int ndims,
+                                 const int64_t *extent) {
+    const char *name = qdq_new_constant(q, base, "table", t->type, t->elements, t->data);
+    struct tensor *made = name_find(&q->im->value, name);
+    made->ndims = ndims;
+    memcpy(made->extent, extent, (size_t)ndims * sizeof *extent);
+    return name;
+}
+
+/* Rows of it. */
+static const char *rows_of(struct qdq *q, const Onnx__NodeProto *gather, const char *table) {
+    const char *in[2] = {table, gather->input[1]};
+    Onnx__NodeProto *n =
+        qdq_new_node(q, gather, "Gather", false, 2, in, qdq_new_name(q, table, "rows"));
+    qdq_push(q, n);
+    return n->output[0];
+}
+
+/* How the table's scales lie: in blocks along its rows, one for each column, or one for each row,
+ * which then is a block. False: otherwise. */
+static bool scales_of_rows(const struct tensor *t, const struct tensor *scale, int64_t axis,
+                           int64_t *block) {
+    if (*block) return axis == 1 && scale->ndims == 2;
+    if (scale->ndims != 1 || scale->elements != t->extent[axis]) return false;
+    if (axis == 0) *block = t->extent[1];
+    return true;
+}
+
+/* Rows of a table of weights, an embedding: of its integers, which are dequantised then. */
+bool qdq_rows_first(struct qdq *q, const Onnx__NodeProto *gather) {
+    const char *table = qdq_is(gather, "Gather") ? qdq_input_of(gather, 0) : NULL;
+    const Onnx__NodeProto *dq = table ? qdq_maker_of(q, table) : NULL;
+    if (!qdq_is(dq, "DequantizeLinear") || !qdq_input_of(gather, 1)) return false;
+    const char *zero = qdq_input_of(dq, 2), *in[3];
+    const struct tensor *t = qdq_known_of(q, qdq_input_of(dq, 0)),
+                        *s = qdq_known_of(q, qdq_input_of(dq, 1)), *z = qdq_known_of(q, zero);
+    int64_t block = qdq_integer_of(dq, "block_size", 0), axis = qdq_integer_of(dq, "axis", 1),
+            along = qdq_integer_of(gather, "axis", 0);
+    if (!t || !s || (zero && !z) || t->ndims != 2 || !qdq_eight_bits(t->type) || along % 2 != 0 ||
+        axis < -2 || axis > 1 || !scales_of_rows(t, s, axis & 1, &block) ||
+        (z && z->elements != s->elements))
+        return false;
+    int64_t extent[2] = {t->extent[0], s->elements / t->extent[0]};
+    const char *out = gather->output[0];
+    in[0] = rows_of(q, gather, same_elements(q, t, out, 2, t->extent));
+    in[1] = block ? rows_of(q, gather, same_elements(q, s, out, 2, extent)) : dq->input[1];
+    in[2] = !z      ? NULL
+            : block ? rows_of(q, gather, same_elements(q, z, out, 2, extent))
+                    : same_elements(q, z, out, 1, z->extent);
+    Onnx__NodeProto *n = qdq_new_node(q, dq, "DequantizeLinear", false, z ? 3 : 2, in, out);
+    n->n_attribute = 0;
+    qdq_put_integer(q, n, "axis", -1);
+    if (block) qdq_put_integer(q, n, "block_size", block);
+    qdq_push(q, n);
+    return true;
+}
 #endif

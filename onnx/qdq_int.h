@@ -12,6 +12,7 @@ struct qdq {
     struct name_table maker; /* name of a value -> its node */
     struct name_table uses;  /* name of a value -> how often it is read, an int */
     int changed;
+    bool exact, moved; /* nothing may round otherwise; rows of weights are taken before they are dequantised */
 };
 
 struct link { /* a value with its integers, scale and zero point */
@@ -42,6 +43,10 @@ const char *qdq_zero_of(struct qdq *, const struct link *, const char *base); /*
 Onnx__NodeProto *qdq_new_node(struct qdq *, const Onnx__NodeProto *from, const char *op, bool microsoft, int ninputs,
                               const char *const *input, const char *output);
 
+const char *qdq_new_name(struct qdq *, const char *base, const char *suffix);
+void qdq_put_integer(struct qdq *, Onnx__NodeProto *, const char *attribute, int64_t);
+void qdq_push(struct qdq *, Onnx__NodeProto *); /* the graph's next node */
+
 bool qdq_eight_bits(enum type);
 int64_t qdq_integer_of(const Onnx__NodeProto *, const char *attribute, int64_t preset);
 
@@ -64,6 +69,8 @@ Onnx__NodeProto *qdq_product_to_float(struct qdq *, const Onnx__NodeProto *);
 Onnx__NodeProto *qdq_behind(struct qdq *, struct chain_end *, const char *out);
 /* Input k of a QLinearConcat in the steps of its result; *e: these. */
 Onnx__NodeProto *qdq_part_of(struct qdq *, const Onnx__NodeProto *concat, size_t k, const char *out, struct chain_end *e);
+/* The nodes of a Gather of rows of dequantised weights, as rows of the integers. False: not possible. */
+bool qdq_rows_first(struct qdq *, const Onnx__NodeProto *gather);
 /* A QLinearConv, in steps of the chain's end, with the chain's line. */
 Onnx__NodeProto *qdq_on_line(struct qdq *, const Onnx__NodeProto *, const struct chain_end *);
 

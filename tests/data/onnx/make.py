@@ -257,11 +257,11 @@ case('conv_groups', [h.make_node('Conv', ['x', 'w', 'b'], ['y'], pads=[1, 0, 1, 
 
 # Scales for blocks; weights of 4 bits, two in a byte
 def halves(name, kind, a): return h.make_tensor(name, kind, a.shape, a.flatten())
-def blocks(name, weights, constants, outputs, nodes):
-    graph = h.make_graph(nodes, name, [h.make_tensor_value_info('x', T.FLOAT, [3, 64])], [h.make_tensor_value_info(k, t, None) for k, t in outputs.items()], weights + [tensor(k, v) for k, v in constants.items()])
+def blocks(name, weights, constants, outputs, nodes, x=None):
+    x = {'x': fl(3, 64) if x is None else x}
+    graph = h.make_graph(nodes, name, [h.make_tensor_value_info('x', h.np_dtype_to_tensor_dtype(x['x'].dtype), x['x'].shape)], [h.make_tensor_value_info(k, t, None) for k, t in outputs.items()], weights + [tensor(k, v) for k, v in constants.items()])
     model = h.make_model(graph, producer_name='isamap', opset_imports=[h.make_opsetid('', 21)])
     model.ir_version = 10
-    x = {'x': fl(3, 64)}
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     results = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=['CPUExecutionProvider']).run(None, x)
@@ -638,3 +638,19 @@ experts('lines', 3, 4, 1, lines=True, bias=False, activation_type='gelu')
 experts('silu', 3, 4, 3, activation_type='silu')
 experts('gated', 1, 4, 2, activation_type='swiglu', swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0)
 experts('gated_limited', 3, 4, 2, activation_type='swiglu', swiglu_fusion=1, swiglu_limit=0.3, normalize_routing_weights=1)
+
+# Weights alone in few bits, as exporters write them
+def steps_of(*s): return (rng.random(s) * 0.1 + 0.01).astype(np.float32)
+def dequantised(inputs, **a): return h.make_node('DequantizeLinear', inputs, ['f'], **a)
+product, exchanged = h.make_node('MatMul', ['x', 'f'], ['y']), [h.make_node('Transpose', ['f'], ['t'], perm=[1, 0]), h.make_node('MatMul', ['x', 't'], ['y'])]
+blocks('weights_i8_zeros', [], {'w': i8(64, 40), 's': steps_of(40), 'z': i8(40)}, {'y': T.FLOAT}, [dequantised(['w', 's', 'z'], axis=1), product])
+blocks('weights_u8_one', [], {'w': u8(64, 40), 's': f(0.02), 'z': np.uint8(117)}, {'y': T.FLOAT}, [dequantised(['w', 's', 'z']), product])
+blocks('weights_i4_columns', [halves('w', T.INT4, rng.integers(-8, 8, (64, 40)))], {'s': steps_of(40)}, {'y': T.FLOAT}, [dequantised(['w', 's'], axis=1), product])
+blocks('weights_u4_gemm', [halves('w', T.UINT4, rng.integers(0, 16, (40, 64))), halves('z', T.UINT4, rng.integers(0, 16, (40, 4)))], {'s': steps_of(40, 4), 'b': fl(40)}, {'y': T.FLOAT},
+       [dequantised(['w', 's', 'z'], axis=1, block_size=16), h.make_node('Gemm', ['x', 'f', 'b'], ['y'], transB=1)])
+blocks('weights_u4_exchanged', [halves('w', T.UINT4, rng.integers(0, 16, (40, 64)))], {'s': steps_of(40)}, {'y': T.FLOAT}, [dequantised(['w', 's'], axis=0)] + exchanged)
+rows = h.make_node('Gather', ['f', 'x'], ['y'])
+for name, constants, a in (('rows', {'s': steps_of(30), 'z': u8(30)}, dict(axis=0)), ('columns', {'s': steps_of(12)}, dict(axis=-1)), ('one', {'s': f(0.1), 'z': np.uint8(9)}, {})):
+    blocks('table_u8_' + name, [], dict(constants, w=u8(30, 12)), {'y': T.FLOAT}, [dequantised(['w', 's'] + (['z'] if 'z' in constants else []), **a), rows], rng.integers(0, 30, (2, 5)))
+blocks('table_i4_blocks', [halves('w', T.INT4, rng.integers(-8, 8, (30, 12))), halves('z', T.INT4, rng.integers(-8, 8, (30, 3)))], {'s': steps_of(30, 3)}, {'y': T.FLOAT},
+       [dequantised(['w', 's', 'z'], axis=1, block_size=4), rows], rng.integers(0, 30, 5))

@@ -212,6 +212,29 @@ static void count_before(struct import *im, const struct ranking *r, const struc
                        behind ? ">" : "<", x->i);
 }
 
+/* The same as one sum, along rows of f32: of equal elements those before count, which a constant
+ * says. Instructions compare a row with one of its elements. */
+static bool count_in_rows(struct import *im, const struct ranking *r, const struct tensor *x,
+                          const struct pair *p, const char *rank) {
+    int64_t n = x->extent[r->axis], extent[2] = {n, n};
+    int32_t *data = arena_array(im->arena, (size_t)(n * n), sizeof *data);
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = j + 1; i < n; i++) data[j * n + i] = 1;
+    struct tensor *first = tensor_constant(im, x->buffer, "first", TYPE_I32, 2, extent, data);
+    if (!first) return false;
+    const char *at[2] = {p->j, p->i};
+    emit_statement(im, "%s += select(%s < %s, %d, select(%s == %s, %s, %d))", rank, p->other,
+                   p->here, !r->largest, p->other, p->here, tensor_element(im, first, at),
+                   r->largest);
+    return true;
+}
+
+static bool in_rows(const struct ranking *r, const struct tensor *x) {
+    int64_t behind = 1;
+    for (int d = r->axis + 1; d < x->ndims; d++) behind *= x->extent[d];
+    return behind == 1 && x->type == TYPE_F32 && x->extent[r->axis] <= LONG_AXIS;
+}
+
 /* The rank of a NaN: of those before it, and where the least come first of all numbers. NULL after
  * reporting. */
 static const char *rank_of_nan(struct import *im, const struct ranking *r, const struct tensor *x,
@@ -257,7 +280,10 @@ static bool top_by_ranks(struct import *im, const struct ranking *r, struct tens
     const char *a = pair.here, *n = tensor_element(im, rank, index),
                *before = tensor_element(im, count, index);
     emit_statement(im, "%s = 0", before);
-    count_before(im, r, &pair, before);
+    if (!in_rows(r, x))
+        count_before(im, r, &pair, before);
+    else if (!count_in_rows(im, r, x, &pair, before))
+        return false;
     if (r->floats) {
         const char *nan = rank_of_nan(im, r, x, a, index);
         if (!nan) return false;

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SAMPLES = 64, MAX_INPUTS = 6 };
+enum { SAMPLES = 64, MAX_INPUTS = 8 };
 
 bool stmt_is_neutral_fill(const struct program *p, const struct stmt *fill,
                           const struct stmt *reduction) {
@@ -171,6 +171,8 @@ static void try_inputs(struct search *c, int at, struct binding_of *out) {
     const struct program *p = c->v->p;
     if (out->n == MAX_CANDIDATES) return;
     if (at == c->ninputs) {
+        for (int r = 0; r < c->h->stmt->nreads; r++)
+            c->now.read[r] = c->now.read[first_same(c->h->bound, c->h->stmt, r)];
         if (same_function(c)) out->candidate[out->n++] = c->now;
         return;
     }
@@ -193,6 +195,7 @@ static bool search_inputs(struct search *c, const struct issue_node *n) {
         c->now.read[r] = UNUSED;
         int operand = c->h->read_operand[r];
         if (operand >= 0 && n->arg[operand].place < 0) continue;
+        if (first_same(c->h->bound, s, r) < r) continue; /* the same input once more */
         if (c->ninputs == MAX_INPUTS) return false;
         c->input[c->ninputs++] = r;
     }

@@ -1,5 +1,6 @@
 #if ISAMAP_WITH_LLVM
 #include "backends/cpu/llvm.h"
+#include "ir/memory.h"
 
 #include <assert.h>
 #include <dlfcn.h>
@@ -36,6 +37,19 @@ static void initialize_native(void *library) {
     }
 }
 
+static void no_memory(void *user, const char *reason, bool diagnose) {
+    (void)user, (void)reason, (void)diagnose;
+    memory_exhausted(0);
+}
+
+/* LLVM aborts where it finds no memory, unless it is told what to do, which only C++ can: the name
+ * is that of llvm::install_bad_alloc_error_handler. */
+static void handle_exhaustion(void *library) {
+    void (*install)(void (*)(void *, const char *, bool), void *);
+    *(void **)&install = dlsym(library, "_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_");
+    if (install) install(no_memory, NULL);
+}
+
 /* For all to see: code that LLVM makes calls functions of the libraries that it is linked with. */
 static void load(void) {
     void *library = dlopen(ISAMAP_LLVM_NAME, RTLD_NOW | RTLD_GLOBAL);
@@ -45,6 +59,7 @@ static void load(void) {
         memcpy((char *)&table + i * sizeof at, &at, sizeof at);
     }
     if (!*missing) initialize_native(library);
+    if (!*missing) handle_exhaustion(library);
     loaded = !*missing;
 }
 

@@ -25,7 +25,7 @@ static bool home_fits(struct engine *e, int place) {
         if (extent[d] < b->extent[d] || __builtin_mul_overflow(elements, extent[d], &elements) ||
             elements > most_bytes)
             return engine_error(e, NULL, "home '%s' has impossible extents", p->name);
-    if (b->elements == 0) return true;
+    if (b->elements == 0 || (p->bytes == 0 && p->keep == KEEP_WORKSPACE)) return true;
     int64_t span = layout_span(p->layout, b->ndims, extent, NULL);
     if (span < 0 || span > p->bytes / size)
         return engine_error(e, NULL, "home '%s' has %lld bytes, its elements need more", p->name,

@@ -170,8 +170,12 @@ bool homes_arrange(struct work *w, const struct marks *parts) {
     p.node[0] = arena_array(w->arena, (size_t)s->prepare.nnodes + 1, sizeof *p.node[0]);
     p.node[1] = arena_array(w->arena, (size_t)s->run.nnodes + 1, sizeof *p.node[1]);
     for (int k = 0; k < s->nplaces; k++) {
-        const struct place *x = &s->place[k];
+        struct place *x = &s->place[k];
         if (x->keep == KEEP_LOCAL) continue;
+        if (x->keep == KEEP_WORKSPACE && live[0][k].last < 0 && live[1][k].last < 0) {
+            x->address = x->bytes = 0; /* its elements never leave the memories near the units */
+            continue;
+        }
         if (x->keep == KEEP_WORKSPACE && !(apart && schedule_pads(s, k))) {
             block_add(&p, k, live, align);
             continue;

@@ -21,12 +21,9 @@ static bool is_reduced(const struct work *w, const struct run_part *q, int axis)
 }
 
 /* The axis of a member that walks this dimension of the touch; -1: several, or none alone. */
-static bool take_axis(const struct work *w, const struct draft *d, const struct touch *t, int dim,
-                      int *axis) {
+static bool take_axis(const struct work *w, const struct touch *t, int dim, int *axis) {
     int x = touch_lone(w, t, dim);
-    if (x < 0 || (axis[t->member] >= 0 && axis[t->member] != x) ||
-        is_reduced(w, &d->part[d->first + t->member], x))
-        return false;
+    if (x < 0 || (axis[t->member] >= 0 && axis[t->member] != x)) return false;
     axis[t->member] = x;
     return true;
 }
@@ -43,7 +40,7 @@ static void spread(const struct work *w, const struct draft *d, int *axis) {
                 const struct touch *u = &d->touch[k];
                 if (u->buffer == t->buffer && d->in[u->member] && axis[u->member] < 0 &&
                     draft_shares(d, t->buffer))
-                    more |= take_axis(w, d, u, dim, axis);
+                    more |= take_axis(w, u, dim, axis);
             }
         }
     }
@@ -114,7 +111,7 @@ static bool slide_first(struct work *w, struct draft *d, struct shared_axis *s) 
 static bool seed(struct work *w, struct draft *d, int buffer, int dim, struct shared_axis *s) {
     for (int i = 0; i < d->ntouches; i++) {
         const struct touch *t = &d->touch[i];
-        if (t->buffer != buffer || take_axis(w, d, t, dim, s->axis)) continue;
+        if (t->buffer != buffer || take_axis(w, t, dim, s->axis)) continue;
         for (int m = 0; m <= d->last - d->first; m++) s->axis[m] = -1;
         for (int k = 0; k < d->ntouches; k++)
             if (d->touch[k].buffer == buffer && d->touch[k].member == 0 && d->touch[k].write &&
@@ -131,6 +128,11 @@ static const char *name_of(struct work *w, int stmt, const char *what) {
     return arena_printf(w->arena, "%s of statement %d", what, stmt);
 }
 
+/* What a nest alone touches it may sum up over the turns: its partial sums go home after each. */
+static bool sums_up(const struct work *w, const struct draft *d, const struct touch *t, int axis) {
+    return is_reduced(w, &d->part[d->first + t->member], axis) && !draft_shares(d, t->buffer);
+}
+
 /* All that members share is walked in one dimension by the axis alone. */
 static bool is_legal(struct work *w, struct draft *d, const struct shared_axis *s) {
     for (int i = 0; i < d->ntouches; i++) {
@@ -138,8 +140,8 @@ static bool is_legal(struct work *w, struct draft *d, const struct shared_axis *
         int x = d->in[t->member] ? s->axis[t->member] : -1;
         if (!d->in[t->member] || (s->window.axis >= 0 && t->member == 0)) continue;
         int dim = x >= 0 ? touch_walks(w, t, x) : -1;
-        if (x < 0 || w->p->axis[x].extent != s->extent || (t->write && dim < 0) ||
-            is_reduced(w, &d->part[d->first + t->member], x)) {
+        if (x < 0 || w->p->axis[x].extent != s->extent ||
+            (t->write && dim < 0 && !sums_up(w, d, t, x))) {
             d->why = name_of(w, t->stmt, "no shared axis: the axes");
             return false;
         }
@@ -287,6 +289,28 @@ static bool find_axis(struct work *w, struct draft *d, int buffer, int dim, bool
     return (s->window.axis < 0 && !d->own) || !is_blocked(w, d, s);
 }
 
+static bool is_summed(const struct work *w, const struct draft *d, const struct shared_axis *s) {
+    bool summed = false;
+    for (int m = 0; m <= d->last - d->first; m++)
+        summed |= d->in[m] && s->axis[m] >= 0 && is_reduced(w, &d->part[d->first + m], s->axis[m]);
+    return summed;
+}
+
+/* Partial sums go home after each turn of the innermost loop: axes that are summed over come last.
+ */
+static void order_axes(const struct work *w, struct draft *d) {
+    struct shared_axis last[MAX_DIMS];
+    int n = d->nshared, nlast = 0;
+    d->nshared = 0;
+    for (int k = 0; k < n; k++)
+        if (is_summed(w, d, &d->shared[k]))
+            last[nlast++] = d->shared[k];
+        else
+            d->shared[d->nshared++] = d->shared[k];
+    d->nkept = d->nshared;
+    for (int k = 0; k < nlast; k++) d->shared[d->nshared++] = last[k];
+}
+
 bool draft_make(const struct grouping *g, struct draft *d, int first, int last, int buffer) {
     struct work *w = g->w;
     int n = last - first + 1, members = 0, reader, operand;
@@ -295,12 +319,13 @@ bool draft_make(const struct grouping *g, struct draft *d, int first, int last, 
     d->in = arena_array(w->arena, (size_t)n, sizeof *d->in);
     d->why = "no shared axis";
     for (int m = 0; m < n; m++) draft_touch(w, d, m);
-    memset(d->in, true, (size_t)n);
+    for (int m = 0; m < n; m++) d->in[m] = true;
     d->own = tile_own(w, d, buffer, &reader, &operand);
     for (int k = 0; k < w->p->buffer[buffer].ndims && d->nshared < MAX_DIMS; k++) {
         for (int m = 0; !d->nshared && m < n; m++) d->in[m] = true;
         d->nshared += find_axis(w, d, buffer, k, d->nshared > 0, &d->shared[d->nshared]);
     }
+    order_axes(w, d);
     for (int m = 0; m < n; m++) members += d->in[m];
     return d->nshared && members > 1;
 }

@@ -43,7 +43,7 @@ struct draft {
     int buffer; /* the tensor for whose sake the group is considered */
     bool own;   /* its tile would be what the reader holds, and be filled by who makes it */
     struct shared_axis shared[MAX_DIMS];
-    int nshared;
+    int nshared, nkept; /* those that no member sums over, nkept, come first */
     const struct known_plan **known; /* of each nest */
     struct work as;    /* the work, with the draft's homes */
     struct nest *nest; /* of the parts, with the draft's plans; NULL: as they are by themselves */
@@ -77,9 +77,9 @@ struct tensor { /* from the first part that touches it to the last */
 /* group_parts.c */
 void parts_find(struct grouping *);
 int tensors_find(const struct grouping *, struct tensor *); /* temporaries between parts, most bytes first, then arguments that several read */
-/* What becomes a group for its sake, if anything: with those that the tensor's parts are grouped with, and the
- * host's copies that belong to them. NULL: it may be considered; otherwise why not. */
-const char *tensor_range(const struct grouping *, const struct tensor *, int *first, int *last);
+/* What becomes a group for its sake, if anything: with those that the tensor's parts are grouped with, and, if
+ * `copies`, the host's copies that belong to them. NULL: it may be considered; otherwise why not. */
+const char *tensor_range(const struct grouping *, const struct tensor *, bool copies, int *first, int *last);
 bool copy_belongs(const struct grouping *, int part, int first, int last); /* it would turn with one of these */
 
 /* group_touch.c */

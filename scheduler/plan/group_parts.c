@@ -164,13 +164,14 @@ static void pass_copies(const struct grouping *g, int *first, int *last) {
     }
 }
 
-const char *tensor_range(const struct grouping *g, const struct tensor *t, int *first, int *last) {
+const char *tensor_range(const struct grouping *g, const struct tensor *t, bool copies, int *first,
+                         int *last) {
     *first = t->first;
     *last = t->last;
     pass_copies(g, first, last);
     widen(g, first, last);
-    while (copy_belongs(g, *first - 1, *first, *last)) (*first)--;
-    while (copy_belongs(g, *last + 1, *first, *last)) (*last)++;
+    while (copies && copy_belongs(g, *first - 1, *first, *last)) (*first)--;
+    while (copies && copy_belongs(g, *last + 1, *first, *last)) (*last)++;
     widen(g, first, last);
     if (*last - *first >= LONGEST) return "too much stands between those who touch it";
     return range_may(g, *first, *last) ? NULL : "it is not for nests that share loops";

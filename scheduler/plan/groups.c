@@ -105,12 +105,13 @@ static int prefixes(struct grouping *g, struct draft *d, int first, int n, int m
 }
 
 /* Inner axes begin on their own too: in loops around them the first nest would fetch its operands
- * anew, and instructions may be shorter along one axis than along another. */
+ * anew, and instructions may be shorter along one axis than along another. Each has a candidate at
+ * least. */
 static int all_prefixes(struct grouping *g, struct draft *d, struct nest_group *c) {
     int n = 0;
-    for (int i = 0; i < d->nshared && n < MAX_CANDIDATES; i++) {
-        int left = d->nshared - i, most = (MAX_CANDIDATES - n + left - 1) / left;
-        n = prefixes(g, d, i, n, n + most, c);
+    for (int i = 0; i < d->nshared && n < MOST_CHOICES; i++) {
+        int left = d->nkept - i, most = left > 0 ? (MAX_CANDIDATES - n + left - 1) / left : 1;
+        n = prefixes(g, d, i, n, n + (most > 1 ? most : 1), c);
     }
     return n;
 }
@@ -289,25 +290,40 @@ static double limit_of(const struct work *w, const struct nest_group *c, int n) 
     return least;
 }
 
-static void consider(struct grouping *g, struct draft *d) {
-    struct nest_group c[MOST_CHOICES + 1] = {{.cycles = now(g, d)}};
-    if (!may_gain(g, d, c[0].cycles)) {
+/* What a draft may become, apart first; n 0: there is nothing to gain. */
+struct choices {
+    struct nest_group c[MOST_CHOICES + 1];
+    int n;
+};
+
+static void consider(struct grouping *g, struct draft *d, struct choices *x) {
+    *x = (struct choices){.c = {{.cycles = now(g, d)}}};
+    if (!may_gain(g, d, x->c[0].cycles)) {
         d->why = "nothing to gain";
-        explain(g, d);
         return;
     }
     d->known = g->known;
-    int n = 1, made = name_turns(g, d) ? all_prefixes(g, d, c + 1) : 0;
+    int made = name_turns(g, d) ? all_prefixes(g, d, x->c + 1) : 0;
+    x->n = 1;
     for (int i = 1; i <= made; i++) {
-        struct nest_group tried = c[i];
-        if (!plan_candidate(g, d, &tried, limit_of(g->w, c, n))) continue;
-        ask_ahead(g, d, &c[i], &tried);
+        struct nest_group c = x->c[i], tried = c;
+        if (!plan_candidate(g, d, &tried, limit_of(g->w, x->c, x->n))) continue;
+        ask_ahead(g, d, &c, &tried);
         d->nest = NULL;
-        c[n++] = tried;
+        x->c[x->n++] = tried;
     }
-    int best = n > 1 ? ask(g, d, c, n) : 0;
-    if (n == 1) explain(g, d);
-    if (best > 0) adopt(g, d, &c[best]);
+}
+
+static double gain(const struct choices *x) {
+    double least = x->c[0].cycles;
+    for (int i = 1; i < x->n; i++) least = fmin(least, x->c[i].cycles);
+    return x->c[0].cycles - least;
+}
+
+static void choose(struct grouping *g, struct draft *d, struct choices *x) {
+    int best = x->n > 1 ? ask(g, d, x->c, x->n) : 0;
+    if (x->n <= 1) explain(g, d);
+    if (best > 0) adopt(g, d, &x->c[best]);
 }
 
 /* ---- all of them ---- */
@@ -325,18 +341,35 @@ static bool is_group(const struct grouping *g, struct draft *d) {
     return nests > 1;
 }
 
-static bool tensor_decide(struct grouping *g, const struct tensor *t) {
-    struct draft d = {.buffer = t->buffer};
+static bool draft_around(struct grouping *g, const struct tensor *t, bool copies, struct draft *d) {
     int first, last;
+    const char *why = tensor_range(g, t, copies, &first, &last);
+    *d = (struct draft){.buffer = t->buffer, .first = first, .last = last, .why = why};
+    return !why && draft_make(g, d, first, last, t->buffer) && is_group(g, d);
+}
+
+/* A copy that turns with its reader may lack an axis which all others share: then the group without
+ * the copies around it is considered too. */
+static void tensor_consider(struct grouping *g, const struct tensor *t) {
+    struct draft d, bare;
+    struct choices with = {.n = 0}, without = {.n = 0};
+    bool ok = draft_around(g, t, true, &d), lean = draft_around(g, t, false, &bare) &&
+                                                   (bare.first > d.first || bare.last < d.last) &&
+                                                   bare.nshared > (ok ? d.nshared : 0);
+    if (ok) consider(g, &d, &with);
+    if (lean) consider(g, &bare, &without);
+    if (lean && gain(&without) > gain(&with))
+        choose(g, &bare, &without);
+    else
+        choose(g, &d, &with);
+}
+
+static bool tensor_decide(struct grouping *g, const struct tensor *t) {
     bool together = g->group_of[t->first] >= 0;
     for (int q = t->first; q <= t->last; q++) together &= g->group_of[q] == g->group_of[t->first];
     if (together) return true;
-    d.why = tensor_range(g, t, &first, &last);
     arena_init(&g->drafts);
-    if (!d.why && draft_make(g, &d, first, last, t->buffer) && is_group(g, &d))
-        consider(g, &d);
-    else
-        explain(g, &d);
+    tensor_consider(g, t);
     arena_free(&g->drafts);
     return !g->w->diags->errors;
 }

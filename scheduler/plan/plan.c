@@ -256,7 +256,7 @@ bool chain_fits(struct work *w, const struct moves *moves, const struct nest *n,
 }
 
 bool never_spills(const struct nest *n, const struct task *t, const struct opnd *o) {
-    if (n->nprefix || o->from || o->to || !o->returns || t->needle->in->completes >= 0) return true;
+    if (n->is_grid || o->from || o->to || !o->returns || t->needle->in->completes >= 0) return true;
     for (int i = 0; i < t->nops; i++)
         if (attached_at(&t->op[i], STORES)) return true; /* nobody brings partial sums home */
     return attached_at(o, CHANGES) || attached_at(o, FILLS);

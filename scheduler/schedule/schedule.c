@@ -75,7 +75,7 @@ int schedule_home(const struct schedule *s, int buffer) {
 bool schedule_pads(const struct schedule *s, int place) {
     const struct place *p = &s->place[place];
     const struct buffer *b = &s->program->buffer[p->buffer];
-    if (p->keep != KEEP_PREPARED && p->keep != KEEP_WORKSPACE) return false;
+    if ((p->keep != KEEP_PREPARED && p->keep != KEEP_WORKSPACE) || p->bytes == 0) return false;
     for (int d = 0; p->extent && d < b->ndims;
          d++) /* tiles that lie over one another take less room */
         if (p->extent[d] > b->extent[d]) return true;

@@ -48,6 +48,7 @@ static bool check_home(struct verify *v, const struct place *p, const struct buf
             return place_error(v, p, "has a layout over units, which a home cannot have");
     if (!span_of(p, b, &span))
         return place_error(v, p, "has extents below its buffer's or too large");
+    if (p->bytes == 0 && p->keep == KEEP_WORKSPACE) return true; /* nobody may touch it */
     if (span * (int64_t)type_size(b->type) > p->bytes)
         return place_error(v, p, "is smaller than its buffer in that layout");
     if (p->table &&
@@ -288,7 +289,8 @@ static bool check_fallback(struct scope *c, const struct fallback_node *n) {
     const struct stmt *s = &v->p->stmt[n->stmt];
     for (int r = -1; r < s->nreads; r++) {
         int b = r < 0 ? s->dst.buffer : s->read[r].buffer;
-        if (v->home[b] < 0) return verify_error(v, "buffer '%s' has no home", v->p->buffer[b].name);
+        if (v->home[b] < 0 || v->s->place[v->home[b]].bytes == 0)
+            return verify_error(v, "buffer '%s' has no home", v->p->buffer[b].name);
     }
     return check_signals(c, v->m->fallback[n->fallback].queue, &n->signals);
 }

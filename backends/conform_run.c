@@ -210,7 +210,7 @@ static bool close_enough(const struct trial *t, int buffer, int64_t i, union val
     double scale = fabs(want.f), k = 4 * terms(t->program, buffer);
     bool mac = false;
     for (int n = 0; n < t->program->nstmts; n++)
-        mac = mac || stmt_is_mac(t->program, &t->program->stmt[n]);
+        mac = mac || stmt_macs(&t->program->stmt[n]) > 0;
     if ((mac || k > 4) && isfinite(sum.f) && fabs(sum.f) > scale) scale = fabs(sum.f);
     double allowed = mac || k > 4 || transcendental(t->program) ? k * epsilon(type) * scale
                                                                 : epsilon(type) * scale;

@@ -71,7 +71,7 @@ void report_work(struct report *r, const struct job *j, const struct sim_result 
     program_points(p, points);
     for (int i = 0; i < p->nstmts; i++) {
         if (by[i] < 0) continue;
-        int64_t product = stmt_is_mac(p, &p->stmt[i]) ? points[i] : 0;
+        int64_t product = stmt_macs(&p->stmt[i]) * points[i];
         macs[by[i]] += product, all_macs += product;
         int64_t looks = by[i] == m->ninstrs ? stmt_looks_at(p, &p->stmt[i], points[i]) : points[i];
         int64_t other = stmt_operations(p, &p->stmt[i]) * looks;

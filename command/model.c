@@ -71,7 +71,7 @@ struct model_work {
 static void count_statement(struct model_work *w, const struct program *p, int s, int64_t points,
                             int kind, int by) {
     const struct stmt *t = &p->stmt[s];
-    int64_t macs = stmt_is_mac(p, t) ? points : 0,
+    int64_t macs = stmt_macs(t) * points,
             looks = by == w->ninstrs ? stmt_looks_at(p, t, points) : points,
             operations = stmt_operations(p, t) * looks;
     w->macs[kind * (w->ninstrs + 1) + by] += macs;

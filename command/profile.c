@@ -35,7 +35,7 @@ static void see_stmt(struct profile *p, struct measured *m, int stmt, bool *stmt
     if (stmt < 0 || stmts[stmt]) return;
     const struct stmt *st = &program->stmt[stmt];
     stmts[stmt] = true;
-    if (stmt_is_mac(program, st)) m->macs += stmt_points(program, st);
+    m->macs += stmt_macs(st) * stmt_points(program, st);
     for (int r = -1; r < st->nreads; r++) {
         int b = r < 0 ? st->dst.buffer : st->read[r].buffer;
         if (!p->seen[b])

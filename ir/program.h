@@ -220,6 +220,7 @@ int64_t program_operations(const struct program *);               /* everything 
 int64_t program_touched_bytes(const struct program *);            /* of arguments, each touched element once, inout twice */
 void program_points(const struct program *, int64_t *points);     /* [nstmts] of each statement's domain, in all steps of the recurrences around */
 int64_t stmt_points(const struct program *, const struct stmt *); /* size of the domain; exact with constraints */
+int64_t stmt_macs(const struct stmt *);                           /* at each point: the terms of a sum, if all are products */
 int64_t stmt_operations(const struct program *, const struct stmt *); /* at each point; the product and sum of a MAC are not among them */
 bool stmt_is_mac(const struct program *, const struct stmt *);    /* sum of products: combine is + and the value's root (under casts) is a product */
 /* steady[nstmts], of those that come in as true: statements that need be executed once for any number of runs, as constants alone decide what they

@@ -134,11 +134,25 @@ bool stmt_is_mac(const struct program *p, const struct stmt *s) {
     return s->combine == COMBINE_ADD && o->code == OP_MUL;
 }
 
+/* Terms of a sum, if all are products; 0. */
+static int products(const struct stmt *s, int node) {
+    const struct op *o = &s->op[node];
+    if (o->code == OP_CAST) return products(s, o->arg[0]);
+    if (o->code != OP_ADD && o->code != OP_SUB) return o->code == OP_MUL;
+    int a = products(s, o->arg[0]), b = products(s, o->arg[1]);
+    return a && b ? a + b : 0;
+}
+
+int64_t stmt_macs(const struct stmt *s) {
+    return s->combine == COMBINE_ADD ? products(s, s->nops - 1) : 0;
+}
+
 int64_t stmt_operations(const struct program *p, const struct stmt *s) {
+    (void)p;
     int64_t n = s->combine != COMBINE_SET;
     for (int o = 0; o < s->nops; o++)
         n += op_info[s->op[o].code].arity > 0 && s->op[o].code != OP_CAST;
-    return stmt_is_mac(p, s) ? n - 2 : n;
+    return n - 2 * stmt_macs(s);
 }
 
 static int64_t work_of(const struct program *p, const struct item *item, int n, uint64_t time,
@@ -150,7 +164,7 @@ static int64_t work_of(const struct program *p, const struct item *item, int n, 
             sum = plus(sum, work_of(p, r->item, r->nitems, time | (uint64_t)1 << r->axis, macs));
         if (item[k].kind != ITEM_STMT) continue;
         const struct stmt *s = &p->stmt[item[k].stmt];
-        int64_t each = macs ? stmt_is_mac(p, s) : stmt_operations(p, s);
+        int64_t each = macs ? stmt_macs(s) : stmt_operations(p, s);
         if (each > 0) sum = plus(sum, times(each, count_points(p, s, s->axes | time)));
     }
     return sum;

@@ -199,12 +199,12 @@ void mapping_price(const struct needles *, const struct needle *, const struct p
                    struct mapping *);
 /* cycles for one element that the fallback copies */
 double copy_interval(const struct machine *, enum copy_kind);
+/* What it takes to read a buffer once, from the smallest cache that holds it or from home, by as many instances at a time as it serves. */
+double stream_price(const struct machine *, const struct buffer *);
+/* The same of the constants, and what is made of them alone, that statements from .. to - 1 read in each run. */
+double constants_price(const struct machine *, const struct program *, const bool *steady, int from, int to);
 /* What making so many elements before the first run counts beside a run. */
 double prepared_price(const struct machine *, double elements);
-/* What it takes to read a buffer once, from the smallest cache that holds it or from home. */
-double stream_price(const struct machine *, const struct buffer *);
-/* The same of the constants that statements from .. to - 1 read. */
-double constants_price(const struct machine *, const struct program *, int from, int to);
 
 /* ---- canonical axes ---- */
 struct merged_axes { /* axis a >= first of the merged program is pair[a][0] * extent + pair[a][1] */

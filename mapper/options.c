@@ -145,14 +145,19 @@ double stream_price(const struct machine *m, const struct buffer *b) {
             from = c;
             c = -1;
         }
-    return m->memory[from].rate > 0 ? bytes / m->memory[from].rate : 0;
+    const struct memory *x = &m->memory[from];
+    double many = 1;
+    for (int u = 0; u < m->nunits; u++) many = fmax(many, instances_at_once(m, u));
+    if (x->serves > 0) many = fmin(many, fmax(1, x->serves));
+    return x->rate > 0 ? bytes / (x->rate * many) : 0;
 }
 
-double constants_price(const struct machine *m, const struct program *p, int from, int to) {
+double constants_price(const struct machine *m, const struct program *p, const bool *steady,
+                       int from, int to) {
     double price = 0;
     bool *seen = memory_array((size_t)p->nbuffers + 1, sizeof *seen);
     for (int s = from; s < to; s++)
-        for (int r = 0; r < p->stmt[s].nreads; r++) {
+        for (int r = 0; !steady[s] && r < p->stmt[s].nreads; r++) {
             int b = p->stmt[s].read[r].buffer;
             if (!seen[b] && buffer_steady(p, b)) price += stream_price(m, &p->buffer[b]);
             seen[b] = true;

@@ -29,11 +29,12 @@ struct stretch {
 
 struct part_price {
     double cycles;
-    bool needles;  /* instructions execute all of it but fills */
-    bool stays;    /* those of a device can */
-    bool products; /* or at least its sums of products, but for corrections beside them */
-    bool device;   /* these are executed by a device */
-    bool uncut;    /* these are executed whole */
+    double constants; /* of these, for reading what is known before the first run */
+    bool needles;     /* instructions execute all of it but fills */
+    bool stays;       /* those of a device can */
+    bool products;    /* or at least its sums of products, but for corrections beside them */
+    bool device;      /* these are executed by a device */
+    bool uncut;       /* these are executed whole */
 };
 
 /* What statements from .. to - 1 of the covering's program cost. */
@@ -61,6 +62,8 @@ static struct part_price own_price(struct covering *c, int from, int to) {
         mapped += best.needle ? macs : 0;
         away += best.device ? macs : 0;
     }
+    sum.constants = constants_price(c->machine, q, steady, from, to);
+    sum.cycles += sum.constants;
     sum.products = mapped >= 0.99 * all;
     sum.device = away >= 0.99 * all;
     return sum;
@@ -222,8 +225,7 @@ static struct remake *list_exchanged(struct covering *c, const struct rewrite *r
     if (!q) return x;
     int from = changed_part(p, q, stmt, to);
     struct part_price after = part_price(c, q, from, to[1]), before = part_price(c, p, from, to[0]);
-    double with = after.cycles + constants_price(c->machine, q, from, to[1]),
-           without = before.cycles + constants_price(c->machine, p, from, to[0]);
+    double with = after.cycles, without = before.cycles;
     if (!before.needles || (after.stays && !before.stays))
         without += interruption_price(c->machine);
     bool leaves = (has_device(c->machine) && before.device && !after.device) ||
@@ -285,8 +287,8 @@ static bool begins_anew(const struct program *p, const struct derivation *d) {
 
 /* The ways that are proved and clearly cheaper, the cheapest first. Where some lead a device's
  * instructions to the products, only they: who names a device wants them done there. */
-static int good_ways(struct covering *c, const struct derivations *all, double without,
-                     struct way *way) {
+static int good_ways(struct covering *c, const struct derivations *all,
+                     const struct part_price *without, struct way *way) {
     struct way *good = arena_array(&c->scratch, (size_t)all->n + 1, sizeof *good);
     int n = 0, kept = 0;
     bool devices = false;
@@ -298,8 +300,9 @@ static int good_ways(struct covering *c, const struct derivations *all, double w
                               part_price(c, c->cover->program,
                                          begins_anew(c->cover->program, d) ? from : first, d->stmt);
         if (!isinf(begin.cycles)) price.cycles -= begin.cycles;
-        if (isinf(without) && !price.products) continue;
-        if (price.cycles >= margin * without) continue;
+        if (isinf(without->cycles) && !price.products) continue;
+        double both = fmin(price.constants, without->constants); /* are read either way */
+        if (price.cycles - both >= margin * (without->cycles - both)) continue;
         bool device = price.device && has_device(c->machine);
         if (device && !devices) n = 0;
         devices |= device;
@@ -313,15 +316,16 @@ static int good_ways(struct covering *c, const struct derivations *all, double w
 
 /* Of the statement as it stands. Who names a device wants sums of products done there: as long as
  * some rewrite leads there, nothing else will do. */
-static double price_of_keeping(struct covering *c, int stmt) {
+static struct part_price price_of_keeping(struct covering *c, int stmt) {
     struct program *p = c->cover->program;
     struct part_price price = part_price(c, p, stmt, stmt + 1);
-    return has_device(c->machine) && !price.device ? INFINITY : price.cycles;
+    if (has_device(c->machine) && !price.device) price.cycles = INFINITY;
+    return price;
 }
 
 /* Long sequences are looked for only where no short one leads to something cheaper. */
-static int drive_further(struct covering *c, struct driver *d, int stmt, double without,
-                         struct way *way) {
+static int drive_further(struct covering *c, struct driver *d, int stmt,
+                         const struct part_price *without, struct way *way) {
     const struct program *p = c->cover->program;
     d->most_states = STATES;
     d->out->bounded = false;
@@ -357,16 +361,16 @@ static struct remake *list_rewritten(struct covering *c, int stmt) {
                        .unmapped_only = true,
                        .device_only = has_device(c->machine)};
     struct way way[MAX_WAYS];
-    double without = price_of_keeping(c, stmt);
-    int n = drive_further(c, &d, stmt, without, way);
+    struct part_price without = price_of_keeping(c, stmt);
+    int n = drive_further(c, &d, stmt, &without, way);
     if (d.device_only && all->n == 0) { /* the device has no use for it: as well as the host can */
         d.device_only = false;
-        n = drive_further(c, &d, stmt, without, way);
+        n = drive_further(c, &d, stmt, &without, way);
     }
     struct remake *x = remake_new(c, subject_of(c, stmt), MAX_WAYS + 1);
     for (int i = 0; i < n; i++)
         remake_add(c, x, derivation_text(&c->scratch, way[i].d), way[i].price, led_to(c, way[i].d));
-    if (n > 0) remake_add(c, x, "keep", without, (struct outcome){.program = NULL});
+    if (n > 0) remake_add(c, x, "keep", without.cycles, (struct outcome){.program = NULL});
     derivations_free(all);
     return x;
 }
@@ -546,7 +550,8 @@ static struct remake *list_terms(struct covering *c, int stmt) {
         remake_add(c, x, t.text, t.price, o);
     }
     if (x->n > 0)
-        remake_add(c, x, "keep", price_of_keeping(c, stmt), (struct outcome){.program = NULL});
+        remake_add(c, x, "keep", price_of_keeping(c, stmt).cycles,
+                   (struct outcome){.program = NULL});
     return x;
 }
 

@@ -32,7 +32,7 @@ void count_work(struct engine *e, const struct executed *x) {
         int64_t n = active_instances(e, unit);
         if (n > e->unit_used[unit]) e->unit_used[unit] = n;
     }
-    if (stmt_is_mac(p, &p->stmt[stmt])) e->result->macs_on[by] += x->work;
+    e->result->macs_on[by] += x->work * stmt_macs(&p->stmt[stmt]);
     int64_t points = issue ? x->work : stmt_looks_at(p, &p->stmt[stmt], x->work);
     e->result->operations_on[by] +=
         points * stmt_operations(p, &p->stmt[stmt]) + x->also_operations;

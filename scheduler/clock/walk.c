@@ -51,7 +51,7 @@ void also_work(const struct engine *e, const struct shape *s, struct executed *x
     const struct issue_node *i = x->node->issue;
     for (int q = 0; q < i->nalso; q++) {
         int64_t points = issue_work(e, i, i->also[q], s);
-        x->also_macs += points * stmt_is_mac(p, &p->stmt[i->also[q]]);
+        x->also_macs += points * stmt_macs(&p->stmt[i->also[q]]);
         x->also_operations += points * stmt_operations(p, &p->stmt[i->also[q]]);
     }
 }

@@ -420,7 +420,7 @@ static void model_about(struct import *im, struct onnx_model *model, const Onnx_
 static bool import_graph(struct import *im, struct onnx_model *model, const Onnx__ModelProto *m,
                          const struct bindings *dims, const struct onnx_options *options) {
     const Onnx__GraphProto *g = m->graph;
-    bool exact = options && options->exact;
+    im->exact = options && options->exact;
     bool *used = arena_array(im->arena, dims ? (size_t)dims->n + 1 : 1, sizeof *used);
     if (!g) return graph_fail(im, "the model has no graph");
     if (!read_opset(im, m) || !custom_read(im, options) || !graph_read_initialisers(im, g) ||
@@ -432,7 +432,7 @@ static bool import_graph(struct import *im, struct onnx_model *model, const Onnx
     graph_keep_values(im, options);
     if (!(g = functions_expand(im, m))) return false;
     Onnx__GraphProto integers;
-    if (qdq_rewrite(im, g, exact, &integers, &model->requantised)) g = &integers;
+    if (qdq_rewrite(im, g, im->exact, &integers, &model->requantised)) g = &integers;
     if (!lower_nodes(im, g) || !custom_all_used(im, options) || !pass_outputs(im, g)) return false;
     graph_name_kept(im, model, options);
     const struct bindings *outer = dims ? dims->outer : NULL;
@@ -445,6 +445,12 @@ static bool import_graph(struct import *im, struct onnx_model *model, const Onnx
                   "%d operators between quantisers are computed on integers, each at most one step "
                   "of its result from floats; --allow exact leaves them in floats",
                   model->requantised);
+    if (model->program && im->coarse)
+        diag_warn(
+            im->diags, im->path, 0, 0,
+            "%d products with weights of 4 or 8 bits make their inputs bytes, a scale for each "
+            "block, as 'accuracy_level' 4 allows; --allow exact leaves them in floats",
+            im->coarse);
     return model->program != NULL;
 }
 

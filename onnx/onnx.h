@@ -53,7 +53,7 @@ struct onnx_custom {
 };
 
 struct onnx_options {
-    bool exact; /* operators between quantisers stay in floats */
+    bool exact; /* operators between quantisers, and inputs of products in blocks, stay in floats */
     const char *const *keep; /* values that become outputs too, where a node makes them */
     int nkeep;
     const struct onnx_custom *custom;

@@ -105,6 +105,8 @@ struct import {
     struct name_table made_by; /* buffer -> kind */
     int empty_input;      /* an empty one whose elements were asked for; -1 */
     int empties;          /* results and temporaries of the node that have no elements */
+    bool exact;           /* nothing is rounded to integers that the model has in floats */
+    int coarse;           /* products whose inputs are made bytes, as the model allows */
     bool folding;         /* a node alone (fold.c): results that are known need no statement */
 };
 

@@ -654,3 +654,12 @@ for name, constants, a in (('rows', {'s': steps_of(30), 'z': u8(30)}, dict(axis=
     blocks('table_u8_' + name, [], dict(constants, w=u8(30, 12)), {'y': T.FLOAT}, [dequantised(['w', 's'] + (['z'] if 'z' in constants else []), **a), rows], rng.integers(0, 30, (2, 5)))
 blocks('table_i4_blocks', [halves('w', T.INT4, rng.integers(-8, 8, (30, 12))), halves('z', T.INT4, rng.integers(-8, 8, (30, 3)))], {'s': steps_of(30, 3)}, {'y': T.FLOAT},
        [dequantised(['w', 's', 'z'], axis=1, block_size=4), rows], rng.integers(0, 30, 5))
+for bits, size, zero in ((4, 16, None), (4, 32, 'u8'), (8, 32, 'u8')): # inputs of 8 bits
+    rows, depth, count = 11, 72, -(-72 // size)
+    c = {'b': u8(rows, count, size * bits // 8), 's': (rng.random(rows * count) * 0.1).astype(np.float32)}
+    if zero: c['z'] = u8(rows * -(-count * bits // 8))
+    c['bias'] = fl(rows)
+    x = fl(2, 3, depth)
+    x[1, :, :size] = 0
+    case('matmul_nbits_%d_%d%s_level4' % (bits, size, '_' + zero if zero else ''), [ms('MatMulNBits', ['x', 'b', 's', 'z' if zero else '', '', 'bias'], K=depth, N=rows, bits=bits, block_size=size, accuracy_level=4)],
+         {'x': x}, c, {'y': T.FLOAT})

@@ -179,13 +179,15 @@ bool pack_identity(struct work *w, int task, int operand) {
          given = w->p->buffer[old].role == ROLE_IN || w->p->buffer[old].role == ROLE_CONST;
     if (open && !recur_moves(w, &w->p->stmt[stmt], &whole)) return false;
     if (!given && recur_moves(w, &w->p->stmt[stmt], was)) return false;
+    bool all =
+        given || written_all(w, old, stmt); /* else what is read alone: the rest has no value */
     for (int d = 0; d < ndims; d++) {
         int64_t *lo = &part.lo[d], hi, extent = w->p->buffer[old].extent[d];
         access_range(w->p, &w->p->stmt[stmt], was, d, lo, &hi);
         part.step[d] = every(w, &w->p->stmt[stmt], was, d);
         bool outside = *lo < 0 || hi >= extent;
         shifted |= outside;
-        if (outside || (open && d == 0) || part.step[d] > 1 || geom.live >> d & 1)
+        if (outside || !all || (open && d == 0) || part.step[d] > 1 || geom.live >> d & 1)
             extent = (hi - *lo) / part.step[d] + 1;
         else
             *lo = 0;

@@ -28,7 +28,9 @@ struct matcher {
 
 /* ---- what may play an operand ---- */
 
+/* Of a state that begins with nothing there is no buffer (-1), as where none is looked for. */
 static bool visit(int b, int buffer, bool *touched) {
+    if (b < 0) return false;
     if (touched) touched[b] = true;
     return b == buffer;
 }

@@ -159,8 +159,8 @@ extern const struct rewrite rw_bounds;                                          
 extern const struct rewrite rw_constants;                                                    /* rw_constants.c */
 extern const struct rewrite rw_as_stored;                                                     /* rw_stored.c */
 bool *buffers_read(struct arena *, const struct program *);           /* by buffer: does a statement read it? */
-/* Without what fills temporaries that nothing reads, but something read before; NULL: there is none. */
-struct program *unread_dropped(const struct program *, const bool *before);
+/* Without what fills temporaries that nothing reads, but something read before, of the nbefore buffers there were; NULL: there is none. */
+struct program *unread_dropped(const struct program *, const bool *before, int nbefore);
 extern const struct rewrite rw_scale;                                                        /* rw_scale.c */
 extern const struct rewrite rw_shift, rw_zero_point;                                         /* rw_shift.c */
 extern const struct rewrite rw_residual;                                                     /* rw_residual.c */

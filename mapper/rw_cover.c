@@ -574,8 +574,8 @@ static void terms_all(struct covering *c) {
 }
 
 /* What nothing reads any more, since who read it reads what it was made of, is made no more. */
-static void drop_unread(struct covering *c, const bool *before) {
-    struct program *q = unread_dropped(c->cover->program, before);
+static void drop_unread(struct covering *c, const bool *before, int nbefore) {
+    struct program *q = unread_dropped(c->cover->program, before, nbefore);
     if (!q) return;
     note_step(c, "rewrites");
     take(c, q, 0, 0);
@@ -592,6 +592,7 @@ void rewrite_all(struct covering *c) {
         s = at.to;
     }
     note_step(c, "rewrites");
+    int nbuffers = c->cover->program->nbuffers;
     const bool *read = buffers_read(&c->scratch, c->cover->program);
     for (int s = 0; s < c->cover->program->nstmts; s++)
         for (int r = 0; rewrites[r] && s < c->cover->program->nstmts; r++) {
@@ -600,7 +601,7 @@ void rewrite_all(struct covering *c) {
             struct program *q = exchanged(c, rewrites[r], s, &at);
             if (q) take_at(c, q, &kept, s, at);
         }
-    drop_unread(c, read);
+    drop_unread(c, read, nbuffers);
     for (int s = 0; s < c->cover->program->nstmts; s++) {
         struct stretch at = {s, s + 1};
         struct program *q = kept[s] ? NULL : in_parts(c, s, &at);

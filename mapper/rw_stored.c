@@ -217,7 +217,7 @@ bool *buffers_read(struct arena *a, const struct program *p) {
     return read;
 }
 
-struct program *unread_dropped(const struct program *p, const bool *before) {
+struct program *unread_dropped(const struct program *p, const bool *before, int nbefore) {
     struct program *q = NULL;
     struct arena scratch;
     arena_init(&scratch);
@@ -225,7 +225,7 @@ struct program *unread_dropped(const struct program *p, const bool *before) {
         const struct program *now = q ? q : p;
         int b = now->stmt[s].dst.buffer;
         if (!rw_top(now, s) || now->buffer[b].role != ROLE_TEMP || program_held(now, b) ||
-            b >= p->nbuffers || !before[b] || buffers_read(&scratch, now)[b])
+            b >= nbefore || !before[b] || buffers_read(&scratch, now)[b])
             continue;
         if (!q) q = program_copy(p);
         program_close_room(q, s, 1);

@@ -15,6 +15,7 @@ bool rw_rows_equal(const struct program *, const struct access *, const struct a
 struct access rw_indexed(struct program *, int buffer, const int *axis);   /* [axis[0], axis[1], …] */
 struct access rw_copy(struct program *, const struct access *);
 int64_t *rw_row(const struct program *, const struct access *, int dim);   /* to write in */
+int rw_plain_index(const struct program *, const struct access *, int dim); /* the axis that is all of the index; -1 */
 /* A temporary with one element for each point of the axes, in this order, and the access to it. */
 bool rw_temporary_of(struct program *, const char *base, enum type, const int *axis, int n,
                      struct access *);

@@ -72,8 +72,7 @@ static bool row_equal(const struct program *p, const struct access *a, int d,
     return !memcmp(rw_row(p, a, d), rw_row(p, b, e), ((size_t)p->naxes + 1) * sizeof(int64_t));
 }
 
-/* The axis that is all of the index; -1. */
-static int plain_index(const struct program *p, const struct access *a, int d) {
+int rw_plain_index(const struct program *p, const struct access *a, int d) {
     const int64_t *row = rw_row(p, a, d);
     int axis = -1;
     for (int k = 0; k < p->naxes; k++) {
@@ -97,7 +96,7 @@ static bool find_dims(const struct program *p, const struct stmt *s, struct scal
                         *w = &p->stmt[x->of].read[x->weights];
     uint64_t left = tree_axes(p, s, x->factor);
     for (int d = 0; d < p->buffer[sum->buffer].ndims; d++) {
-        int axis = plain_index(p, read, d);
+        int axis = rw_plain_index(p, read, d);
         x->dim[d] = -1;
         if (axis < 0 || !(left >> axis & 1)) continue;
         for (int e = 0; e < p->buffer[w->buffer].ndims && x->dim[d] < 0; e++)
@@ -168,7 +167,7 @@ static bool open_scaled(struct program *q, const struct scaling *x, int *axis, i
     const int64_t *extent = q->buffer[from].extent;
     uint64_t seen = 0;
     for (int e = 0; e < n; e++) {
-        int a = plain_index(q, &q->stmt[x->of].read[x->weights], e);
+        int a = rw_plain_index(q, &q->stmt[x->of].read[x->weights], e);
         bool own = a < 0 || seen >> a & 1 || q->axis[a].extent != extent[e];
         axis[e] = own ? rw_axis(q, "d", extent[e]) : a;
         if (axis[e] < 0) return false;
@@ -186,7 +185,7 @@ static bool substitute(struct program *q, const struct stmt *s, const struct sca
     *to = (struct substitution){.p = q};
     for (int d = 0; d < q->buffer[read->buffer].ndims; d++) {
         if (x->dim[d] < 0) continue;
-        int64_t *row = rw_substitution(to, plain_index(q, read, d));
+        int64_t *row = rw_substitution(to, rw_plain_index(q, read, d));
         if (!row) return false;
         row[axis[x->dim[d]]] = 1;
     }

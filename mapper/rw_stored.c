@@ -22,14 +22,8 @@ struct opening {
 
 /* The axis that is all of the index, from end to end; -1. */
 static int whole_axis(const struct program *p, const struct access *a, int d) {
-    const int64_t *row = rw_row(p, a, d);
-    int axis = -1;
-    for (int k = 0; k < p->naxes; k++) {
-        if (!row[k]) continue;
-        if (axis >= 0 || row[k] != 1) return -1;
-        axis = k;
-    }
-    bool whole = axis >= 0 && !row[p->naxes] && !p->axis[axis].sequential && !p->axis[axis].size &&
+    int axis = rw_plain_index(p, a, d);
+    bool whole = axis >= 0 && !p->axis[axis].sequential && !p->axis[axis].size &&
                  p->axis[axis].extent == p->buffer[a->buffer].extent[d];
     return whole ? axis : -1;
 }

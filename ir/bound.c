@@ -59,11 +59,20 @@ static double larger(const struct bounded *x) {
 }
 
 static double low(const struct bounded *x) {
-    return x->below == 0 ? x->v.f : x->v.f - x->below;
+    return x->below == 0 ? x->v.f : isinf(x->below) ? -INFINITY : x->v.f - x->below;
 }
 
 static double high(const struct bounded *x) {
-    return x->above == 0 ? x->v.f : x->v.f + x->above;
+    return x->above == 0 ? x->v.f : isinf(x->above) ? INFINITY : x->v.f + x->above;
+}
+
+/* NaN, or any number. */
+static bool is_open(const struct bounded *x) {
+    return isinf(x->below) || isinf(x->above);
+}
+
+static bool is_nan(const struct bounded *x) {
+    return isnan(x->v.f) && bounded_is_exact(x);
 }
 
 static struct bounded undecided(struct bounded x) {
@@ -240,6 +249,20 @@ static struct bounded not_finite(enum opcode op, const struct bounded *arg, stru
     return out;
 }
 
+/* NaN passes through all operations but min, max and clip, which give another operand, so an
+ * operand that may be NaN makes the result undecided, unless another one makes it NaN. */
+static bool is_opened(enum opcode op, const struct bounded *arg, struct bounded *out) {
+    bool open = false, nan = false;
+    if (op == OP_MIN || op == OP_MAX || op == OP_CLIP) return false;
+    for (int k = 0; k < op_info[op].arity; k++) {
+        open |= is_open(&arg[k]);
+        nan |= is_nan(&arg[k]) && op != OP_POW;
+    }
+    if (!open) return false;
+    *out = nan ? bounded_exactly((union value){.f = NAN}) : undecided(*out);
+    return true;
+}
+
 static struct bounded value_float(const struct leeway *leeway, enum opcode op, enum type to,
                                   const struct bounded *arg, bool crisp) {
     enum type t = type_computed(to);
@@ -252,6 +275,7 @@ static struct bounded value_float(const struct leeway *leeway, enum opcode op, e
     }
     double a = arg[0].v.f, b = arity > 1 ? arg[1].v.f : 0;
     out.v.f = compute(op, a, b, arity > 2 ? arg[2].v.f : 0);
+    if (is_opened(op, arg, &out)) return out;
     if (exact) {
         bool same = units == 0 || !isfinite(out.v.f) || (crisp && units == 1) ||
                     (without_rounding(op, a, b, out.v.f) && type_round(t, out.v.f) == out.v.f);
@@ -446,9 +470,9 @@ static struct bounded eval_compare(enum opcode op, enum type from, const struct 
     const union value x[2] = {arg[0].v, arg[1].v};
     out.v = op_eval(op, TYPE_BOOL, from, x);
     if (bounded_is_exact(&arg[0]) && bounded_is_exact(&arg[1])) return out;
-    if (type_is_float(from) && (isnan(x[0].f) || isnan(x[1].f))) return out;
-    int sure = certainly(op, from, &arg[0], &arg[1]);
-    if (sure >= 0) return out;
+    bool open = type_is_float(from) && (is_open(&arg[0]) || is_open(&arg[1]));
+    if (type_is_float(from) && (is_nan(&arg[0]) || is_nan(&arg[1]))) return out;
+    if (!open && certainly(op, from, &arg[0], &arg[1]) >= 0) return out;
     out.below = out.v.i ? 1 : 0;
     out.above = 1 - out.below;
     out.loose = true;
@@ -489,8 +513,8 @@ static struct bounded float_to_float(enum type to, enum type from, const struct 
 static struct bounded float_to_integer(enum type to, const struct bounded *a) {
     union value lo = {.f = low(a)}, hi = {.f = high(a)};
     struct bounded out = {.v = type_convert(to, TYPE_F64, a->v), .loose = a->loose};
-    if (bounded_is_exact(a) || isnan(a->v.f)) return out;
-    if (!isfinite(a->below) || !isfinite(a->above)) return undecided(out);
+    if (bounded_is_exact(a)) return out;
+    if (is_open(a)) return undecided(out);
     if (to == TYPE_BOOL) {
         if (lo.f > 0 || hi.f < 0) return out;
         out.below = out.v.i ? 1 : 0;

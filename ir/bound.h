@@ -71,10 +71,12 @@ struct bounded bounded_store(enum type t, struct bounded x);
  * same infinity or a term is NaN already. */
 struct bounded_sum {
     enum type type;
-    double total, magnitude, square, peak;
-    double narrow; /* in the type itself, in the order of the calls */
-    double start;  /* e of what the sum began with */
-    double linear; /* Σ e of the terms */
+    double total, magnitude, square, peak; /* of the finite terms */
+    double side[2];                        /* of `magnitude`: the terms below 0, those above */
+    double infinite; /* Σ of the other terms: an infinity or NaN, 0 without them */
+    double narrow;   /* in the type itself, in the order of the calls */
+    double start;    /* e of what the sum began with */
+    double linear;   /* Σ e of the terms */
     double square_error, by_sign, by_a,
         by_b;        /* of products: Σ e², Σ ±e by the sign of the term, of the factors */
     double rounding; /* of the products, in f64 */

@@ -55,8 +55,13 @@ void bounded_sum_open(struct bounded_sum *s, enum type t, double unit, struct bo
 static void add_value(struct bounded_sum *s, double t) {
     if (t == 0) return;
     s->terms++;
+    if (!isfinite(t)) {
+        s->infinite += t;
+        return;
+    }
     s->total += t;
     s->magnitude += fabs(t);
+    s->side[t > 0] += fabs(t);
     s->square += t * t;
     s->narrow = round_quickly(s->type, s->narrow + t);
     if (fabs(s->total) > s->peak) s->peak = fabs(s->total);
@@ -159,11 +164,21 @@ static struct bounded undecided(struct bounded x) {
     return x;
 }
 
+/* Infinite, unless terms of the other sign can become infinite before: some of them pass the
+ * largest number by themselves, or their sum was beyond f64 before they came. */
+static struct bounded close_infinite(const struct bounded_sum *s, struct bounded x) {
+    double against = s->side[x.v.f < 0], e = s->linear + s->rounding;
+    bool meets = s->infinite != 0 ? !(against + e <= type_largest(s->type))
+                                  : against > type_largest(s->type) * 0x1p-40;
+    meets |= isnan(x.v.f);
+    return s->loose || s->brittle || meets ? undecided(x) : x;
+}
+
 struct bounded bounded_sum_close(const struct bounded_sum *s) {
-    struct bounded x = {.v.f = s->total, .loose = s->loose};
+    struct bounded x = {.v.f = s->infinite != 0 ? s->infinite : s->total, .loose = s->loose};
     if (is_without_rounding(s)) return x;
     if (s->nan) return bounded_exactly((union value){.f = NAN});
-    if (!isfinite(s->total)) return s->loose || s->brittle || isnan(s->total) ? undecided(x) : x;
+    if (!isfinite(x.v.f)) return close_infinite(s, x);
     double r = s->start + additions(s) + propagated(s) + s->rounding;
     if (s->terms > 0) r += type_tiny(s->type);
     /* the element of a type that temporaries do not have is rounded once more, when it is stored */

@@ -120,6 +120,9 @@ static void add_exact(struct bounded_sum *s, const double *x, const double *y, i
         narrow = single;
     else
         for (int64_t k = 0; k < n; k++) narrow = round_quickly(s->type, narrow + x[k] * y[k]);
+    double above = (magnitude + (total - s->total)) / 2;
+    s->side[0] += fmax(0, magnitude - above);
+    s->side[1] += fmax(0, above);
     s->total = total;
     s->magnitude += magnitude;
     s->square += square;

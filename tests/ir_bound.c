@@ -369,11 +369,15 @@ static void instructions_may_be_farther_off(void **state) {
     assert_true(is.above == was.above);
 }
 
-static struct bounded sum_of(const double *term, int n) {
+static struct bounded sum_in(enum type t, const double *term, int n) {
     struct bounded_sum s;
-    bounded_sum_open(&s, TYPE_F32, type_unit(TYPE_F32), (struct bounded){0});
+    bounded_sum_open(&s, t, type_unit(t), (struct bounded){0});
     for (int k = 0; k < n; k++) bounded_sum_add(&s, &(struct bounded){.v.f = term[k]});
     return bounded_sum_close(&s);
+}
+
+static struct bounded sum_of(const double *term, int n) {
+    return sum_in(TYPE_F32, term, n);
 }
 
 static struct bounded sum_of_products(const double (*factor)[2], int n) {
@@ -420,6 +424,72 @@ static void sums_beyond_the_largest(void **state) {
     bounded_sum_open(&s, TYPE_F32, type_unit(TYPE_F32), (struct bounded){0});
     bounded_sum_add(&s, &third[0]);
     assert_true(is_undecided(bounded_sum_close(&s)));
+}
+
+/* An infinite term, and finite ones that pass the largest number on their way to it. */
+static void sums_meet_infinities(void **state) {
+    (void)state;
+    static const double meet[] = {2e38, -INFINITY, 2e38}, join[] = {-2e38, -INFINITY, -2e38},
+                        below[] = {2e38, -INFINITY, 1e38};
+    assert_true(is_undecided(sum_of(meet, 3)));
+    assert_true(sum_of(join, 3).v.f == -INFINITY && !is_undecided(sum_of(join, 3)));
+    assert_true(sum_of(below, 3).v.f == -INFINITY && !is_undecided(sum_of(below, 3)));
+    static const double against[][2] = {{3e38, -4}, {1, INFINITY}},
+                        along[][2] = {{3e38, 4}, {1, INFINITY}};
+    assert_true(is_undecided(sum_of_products(against, 2))); /* -inf + inf, unless it is fused */
+    assert_true(sum_of_products(along, 2).v.f == INFINITY);
+    assert_false(is_undecided(sum_of_products(along, 2)));
+    static const double back[] = {1.5e308, 1.5e308, -1.5e308}, up[] = {1.5e308, 1.5e308};
+    assert_true(is_undecided(sum_in(TYPE_F64, back, 3)));
+    assert_true(isinf(sum_in(TYPE_F64, up, 2).v.f) && !is_undecided(sum_in(TYPE_F64, up, 2)));
+}
+
+static bool allows(enum type t, const struct bounded *x, union value y) {
+    if (isinf(x->below) || isinf(x->above)) return true;
+    double v = type_is_float(t) ? x->v.f : (double)x->v.i,
+           is = type_is_float(t) ? y.f : (double)y.i;
+    if (isnan(v) || isnan(is) || isinf(v)) return (isnan(v) && isnan(is)) || v == is;
+    double e = 0x1p-40 * fabs(v);
+    return is >= v - x->below - e && is <= v + x->above + e;
+}
+
+static const double anything[] = {NAN, -INFINITY, -1e30, -1, 0, 0.5, 3, INFINITY};
+enum { ANYTHING = sizeof anything / sizeof anything[0] };
+
+/* With operand `open` undecided, whatever value the reference has for it. */
+static void try_open(enum opcode op, enum type to, int arity, int open) {
+    for (int of = 0; of < ANYTHING * ANYTHING * ANYTHING; of++) {
+        struct bounded arg[3] = {0};
+        const int pick[3] = {of % ANYTHING, of / ANYTHING % ANYTHING, of / ANYTHING / ANYTHING};
+        for (int k = 0; k < arity; k++) arg[k].v.f = anything[pick[k]];
+        arg[open].below = arg[open].above = INFINITY;
+        arg[open].loose = true;
+        struct bounded is = bounded_eval(op, to, TYPE_F64, arg, false);
+        for (int k = 0; k < ANYTHING; k++) {
+            union value x[3] = {arg[0].v, arg[1].v, arg[2].v};
+            x[open].f = anything[k];
+            if (allows(to, &is, op_eval(op, to, TYPE_F64, x))) continue;
+            fail_msg("'%s' of %g, %g, %g, operand %d undecided: %g is not in %g - %g + %g",
+                     op_info[op].id, arg[0].v.f, arg[1].v.f, arg[2].v.f, open, anything[k], is.v.f,
+                     is.below, is.above);
+        }
+    }
+}
+
+/* What is undecided may be NaN, infinite or any number: results that this can change are too. */
+static void undecided_operands(void **state) {
+    (void)state;
+    for (int op = 0; op < OP_COUNT; op++) {
+        enum error_rule rule = op_info[op].error;
+        if (rule == ERROR_NONE || rule == ERROR_BITS || rule == ERROR_SELECT) continue;
+        enum type to = rule == ERROR_COMPARE ? TYPE_BOOL : TYPE_F64;
+        int arity = op_info[op].arity;
+        for (int open = 0; open < arity; open++) try_open((enum opcode)op, to, arity, open);
+        if (rule != ERROR_CAST) continue;
+        try_open((enum opcode)op, TYPE_I32, arity, 0);
+        try_open((enum opcode)op, TYPE_F16, arity, 0);
+        try_open((enum opcode)op, TYPE_BOOL, arity, 0);
+    }
 }
 
 /* Integers that are not certain: every value is tried; wide ones keep to their type. */
@@ -670,6 +740,8 @@ int main(void) {
         cmocka_unit_test(steps_are_undecided_at_their_edges),
         cmocka_unit_test(infinities_are_values),
         cmocka_unit_test(sums_beyond_the_largest),
+        cmocka_unit_test(sums_meet_infinities),
+        cmocka_unit_test(undecided_operands),
         cmocka_unit_test(integers_follow),
         cmocka_unit_test(integers_stay_in_their_bounds),
         cmocka_unit_test(programs_stay_in_their_bounds),

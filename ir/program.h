@@ -236,6 +236,8 @@ bool stmt_point(const struct program *, const struct stmt *, uint64_t seed, int6
 int64_t stmt_place(const struct program *, const struct stmt *, uint64_t seed);
 uint64_t stmt_value_axes(const struct program *, const struct stmt *);    /* the same without those that occur in constraints alone */
 bool combiner_counts(enum combiner);                              /* the number of equal contributions matters: sums and products */
+/* Is its value, before it is combined, zero whenever these reads are (bit r: of a zero) and factors beside them are finite? */
+bool stmt_zero_when(const struct program *, const struct stmt *, uint64_t reads);
 /* [ndims] It sets each element of this box of its buffer, and no other. */
 bool stmt_writes_box(const struct program *, const struct stmt *, int64_t *lo, int64_t *n);
 /* Is the index in each dimension one axis of the mask (those of one value apart), or a number of blocks and what is in a block (16*b + l), which

@@ -15,10 +15,7 @@ static bool padding_absorbed(const struct needle *n, int x) {
         const struct needle *part = &n->part[q];
         const struct stmt *s = &part->program->stmt[0];
         if (!(s->axes >> x & 1) || access_varies(part->program, &s->dst, x)) continue;
-        const struct term_node *root = &part->term.at[part->term.root];
-        if (!part->term.accumulates || root->code != OP_ADD ||
-            !term_absorbs_zero(&part->term, root->arg[1]))
-            return false;
+        if (!needle_absorbs(part, x)) return false;
         for (int r = 0; r < s->nreads; r++)
             if (part->operand_of_buffer[s->read[r].buffer] >= n->noperands) return false;
     }

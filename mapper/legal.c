@@ -185,8 +185,7 @@ bool padding_legal(const struct needle *n, const struct program *p, const struct
         int64_t tile, full, rest, extent = group_extent(p, &g[x]);
         axis_tiles(&n->axis[x], extent, &tile, &full, &rest);
         bool reduces = n->axis[x].reduction || n->whole >> x & 1;
-        bool absorbs = n->zero_absorbs || n->absorbing >> x & 1;
-        if (reduces && tile * full + rest != extent && !absorbs) return false;
+        if (reduces && tile * full + rest != extent && !(n->absorbing >> x & 1)) return false;
     }
     return true;
 }
@@ -371,25 +370,70 @@ static uint64_t own_windows(const struct needle *n, const struct program *p,
     return own;
 }
 
-/* Tiles of a device's operand begin anywhere along its rows only: a window (q + s) along another
- * dimension is copied, a tile for each step, but for the instruction's own. */
+/* Does the operand have neighbours along the axis side by side, whatever its last dimension is? */
+static bool packed_along(const struct needles *all, const struct needle *n, int o, int x) {
+    const struct operand *op = &all->machine->instr[n->instr].operand[o];
+    const struct access *a = n->access[o];
+    const struct buffer *b = &n->program->buffer[a->buffer];
+    const struct layout *map = op->layout[0].map;
+    int64_t stride[MAX_PLACES], index[MAX_DIMS] = {0}, next[MAX_DIMS] = {0};
+    if (op->nlayouts != 1 || !map || layout_spreads(map) || n->axis[x].hi == 1) return false;
+    for (int d = 0; d < b->ndims; d++) next[d] = access_coef(n->program, a, d, x);
+    layout_strides(map, b->ndims, b->extent, stride);
+    return layout_offset(map, b->ndims, b->extent, stride, next) -
+               layout_offset(map, b->ndims, b->extent, stride, index) ==
+           1;
+}
+
+/* Axes of which an issue's elements begin at multiples of their number: all but a device's rows,
+ * and those that a CPU's operand has inside of another one, side by side. */
+static bool begins_in_steps(const struct needles *all, const struct needle *n,
+                            const struct program *p, const struct access *a, int o, int x) {
+    bool inside = false;
+    if (!on_device(all, n)) {
+        for (int y = 0; y < n->naxes; y++)
+            inside |= y != x && n->axis[y].hi > 1 && n->axis[y].signature >> o & 1;
+        return inside && packed_along(all, n, o, x);
+    }
+    bool rows = !made_on_the_way(p, a) || rows_are_words(all, n, o);
+    for (int d = rows ? 1 : 0; d < n->program->buffer[n->access[o]->buffer].ndims; d++)
+        inside |= access_coef(n->program, n->access[o], d, x) != 0;
+    return inside && n->axis[x].hi > 1;
+}
+
+/* Does another axis of the statement move the operand along the k-th axis of the group on x,
+ * between two places where an issue may begin? In elements of the group, which only its first axis
+ * counts on a CPU: what is inside of one is taken apart there. */
+static bool moved_between(const struct program *p, const struct stmt *s, const struct access *a,
+                          const struct group *g, int k, int64_t step, bool device, uint64_t own) {
+    int x = g->axis[k];
+    int64_t weight = 1;
+    for (int i = k + 1; i < g->n && !device; i++) weight *= p->axis[g->axis[i]].extent;
+    for (int b = 0; b < p->naxes; b++) {
+        if (b == x || !(s->axes >> b & 1) || p->axis[b].extent == 1 || (own >> b & own >> x & 1))
+            continue;
+        for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
+            int64_t by = access_coef(p, a, d, x) ? access_coef(p, a, d, b) : 0;
+            if (by * weight % step || (by && k > 0 && !device)) return true;
+        }
+    }
+    return false;
+}
+
+/* A window (q + s) along such an axis is copied, a tile for each step, but for the instruction's
+ * own. */
 static bool window_in_tiles(const struct needles *all, const struct needle *n,
                             const struct program *p, const struct mapping *m, int o) {
     const struct stmt *s = &p->stmt[m->stmt];
-    const struct access *a = mapped_access(s, &m->operand[o]), *na = n->access[o];
-    bool rows = !made_on_the_way(p, a) || rows_are_words(all, n, o);
-    uint64_t own = own_windows(n, p, m, na, a);
+    const struct access *a = mapped_access(s, &m->operand[o]);
+    uint64_t own = own_windows(n, p, m, n->access[o], a);
+    bool device = on_device(all, n);
     for (int x = 0; x < n->naxes; x++) {
-        bool inner = false;
-        for (int d = rows ? 1 : 0; d < n->program->buffer[na->buffer].ndims; d++)
-            inner |= access_coef(n->program, na, d, x) != 0;
-        for (int k = 0; inner && n->axis[x].hi > 1 && k < m->group[x].n; k++)
-            for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
-                for (int b = 0; access_coef(p, a, d, m->group[x].axis[k]) && b < p->naxes; b++)
-                    if (b != m->group[x].axis[k] && (s->axes >> b & 1) && p->axis[b].extent > 1 &&
-                        !(own >> b & own >> m->group[x].axis[k] & 1) &&
-                        access_coef(p, a, d, b) % n->axis[x].hi)
-                        return true;
+        const struct group *g = &m->group[x];
+        bool steps = g->n > 0 && begins_in_steps(all, n, p, a, o, x);
+        if (device && !steps) continue;
+        for (int k = 0; k < g->n && n->axis[x].signature >> o & 1; k++)
+            if (moved_between(p, s, a, g, k, steps ? n->axis[x].hi : 1, device, own)) return true;
     }
     return false;
 }
@@ -413,21 +457,6 @@ static double elements_by_axes(const struct program *p, const struct stmt *s,
         all *= walked ? product : fmin(range, product);
     }
     return all;
-}
-
-/* Does the operand have neighbours along the axis side by side, whatever its last dimension is? */
-static bool packed_along(const struct needles *all, const struct needle *n, int o, int x) {
-    const struct operand *op = &all->machine->instr[n->instr].operand[o];
-    const struct access *a = n->access[o];
-    const struct buffer *b = &n->program->buffer[a->buffer];
-    const struct layout *map = op->layout[0].map;
-    int64_t stride[MAX_PLACES], index[MAX_DIMS] = {0}, next[MAX_DIMS] = {0};
-    if (op->nlayouts != 1 || !map || layout_spreads(map) || n->axis[x].hi == 1) return false;
-    for (int d = 0; d < b->ndims; d++) next[d] = access_coef(n->program, a, d, x);
-    layout_strides(map, b->ndims, b->extent, stride);
-    return layout_offset(map, b->ndims, b->extent, stride, next) -
-               layout_offset(map, b->ndims, b->extent, stride, index) ==
-           1;
 }
 
 /* Does an issue take elements of the home side by side, where they may not be further apart? */
@@ -586,7 +615,7 @@ static void copies_price(const struct needles *all, const struct needle *n, cons
     for (int o = 0; o < n->noperands; o++) {
         const struct access *a = mapped_access(s, &m->operand[o]);
         if (!a || (o == n->dst && stmt_continued(p, m->stmt))) continue;
-        bool windows = device && window_in_tiles(all, n, p, m, o);
+        bool windows = window_in_tiles(all, n, p, m, o);
         if (!windows && !operand_copied(all, n, p, m, o)) continue;
         windows |= dimension_shared(p, a, mapped & ~own_windows(n, p, m, n->access[o], a), 0);
         double once = !buffer_steady(p, a->buffer) ? 1

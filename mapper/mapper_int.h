@@ -36,7 +36,6 @@ struct term term_of(struct arena *, const struct program *, const struct stmt *)
 /* Casts without effect go; ranges are known. Nodes that are made come after the statement's. */
 void term_simplify(struct arena *, struct term *, const struct program *, int stmt);
 void term_saturates(struct term *); /* floats need not be exact beyond the clip behind them */
-bool term_absorbs_zero(const struct term *, int node); /* a zero read makes the node zero */
 bool access_same(const struct program *, const struct access *, const struct access *);
 
 /* ---- needles ---- */
@@ -63,14 +62,14 @@ struct needle {
     bool copy;                /* dst = src: a plain or broadcasting move, or one from home that widens */
     bool offered;             /* may execute statements; other moves only fill and drain memories */
     bool coupled;             /* two axes share a dimension: the certificate decides */
-    bool zero_absorbs;        /* a zero operand makes a point's contribution zero */
+    uint64_t absorbing;       /* bit x: zeros may pad axis x, in the operands that vary with it */
     const char *refused;      /* why it cannot execute statements; or NULL */
     /* Of several statements (join.c); then `term` is empty, and `access` what stmts_join says. */
     struct needle
         *part;  /* each statement as a needle: temporaries are operands behind the others */
     int nparts; /* 0: one statement */
     const struct stmt *joined;
-    uint64_t whole, absorbing; /* bit x: an issue has all of axis x; where zeros may pad it */
+    uint64_t whole; /* bit x: an issue has all of axis x */
     int64_t chains; /* of issues that each wait for the one before, as many as fill its queue */
 };
 
@@ -102,6 +101,9 @@ struct needles {
 };
 
 const struct needle *needle_of(const struct needles *, int instr); /* NULL: none */
+/* One statement: does it add? And is what it adds zero where all operands that vary with axis x are? */
+bool needle_sums(const struct needle *);
+bool needle_absorbs(const struct needle *, int x);
 /* The needle's program at these sizes, until others are asked for; NULL: they are not legal. */
 const struct program *needle_sized(const struct needles *, const struct needle *,
                                    const int64_t *size);

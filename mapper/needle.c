@@ -229,12 +229,16 @@ static void note_signatures(struct needle *n) {
         n->coupled |= n->twins || (!(n->imm >> o & 1) && access_coupled(p, n->access[o]));
 }
 
-/* Does a zero operand make the node zero? Products do, and casts of them. */
-bool term_absorbs_zero(const struct term *t, int node) {
-    const struct term_node *x = &t->at[node];
-    if (x->code == OP_READ) return !x->acc;
-    if (x->code == OP_CAST) return term_absorbs_zero(t, x->arg[0]);
-    return x->code == OP_MUL && term_absorbs_zero(t, x->arg[0]) && term_absorbs_zero(t, x->arg[1]);
+bool needle_sums(const struct needle *n) {
+    return n->term.accumulates && n->term.at[n->term.root].code == OP_ADD;
+}
+
+bool needle_absorbs(const struct needle *n, int x) {
+    const struct stmt *s = &n->program->stmt[0];
+    uint64_t along = 0;
+    for (int r = 0; r < s->nreads && r < 64; r++)
+        if (access_varies(n->program, &s->read[r], x)) along |= UINT64_C(1) << r;
+    return needle_sums(n) && stmt_zero_when(n->program, s, along);
 }
 
 static bool from_home(const struct machine *m, const struct instr *x) {
@@ -278,10 +282,8 @@ static void classify(struct arena *arena, const struct machine *m, struct needle
     if (x->across >= 0) n->refused = "moves between instances of a unit";
     n->offered = !n->refused && !stmt_reads_beside(p, &p->stmt[0]) &&
                  !(n->copy && (!x->is_move || !from_home(m, x)));
-    for (int i = 0; i < n->term.n && n->term.accumulates; i++)
-        if (i == n->term.root)
-            n->zero_absorbs = !n->twins && term_absorbs_zero(&n->term, n->term.at[i].arg[1]) &&
-                              n->term.at[i].code == OP_ADD;
+    for (int y = 0; y < n->naxes && !n->twins; y++)
+        if (needle_absorbs(n, y)) n->absorbing |= UINT64_C(1) << y;
 }
 
 /* ---- cost of one issue ---- */

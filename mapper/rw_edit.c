@@ -352,7 +352,7 @@ static bool operand_type(const struct needle *n, int node, enum type *out) {
 }
 
 bool needle_product(const struct needle *n, struct product_types *out) {
-    if (!n->offered || n->refused || !n->zero_absorbs) return false;
+    if (!n->offered || n->refused || n->twins || !needle_sums(n)) return false;
     const struct term_node *root = &n->term.at[n->term.root];
     int value = root->arg[1];
     while (n->term.at[value].code == OP_CAST) value = n->term.at[value].arg[0];

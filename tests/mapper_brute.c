@@ -6,7 +6,7 @@
  * ISAMAP_BRUTE programs. */
 #include "mapper_help.h"
 
-enum { NEEDLES = 9, MAX_KEYS = 4096 };
+enum { NEEDLES = 10, MAX_KEYS = 4096 };
 
 struct needle_case {
     int instr;
@@ -102,21 +102,23 @@ static int64_t executed(const struct needle_case *c, int x, int64_t left) {
     return n;
 }
 
-/* Tiles begin with garbage; along a reduction operand `zero` has zeros behind the program's end. */
+/* Tiles begin with garbage; along a reduction the operands of the mask have zeros behind the
+ * program's end. */
 static void load_garbage(const struct needle_case *c, const struct issue *v, const int64_t *all,
-                         int zero, uint64_t (*tile)[HELP_CELLS], uint64_t *seed) {
+                         int zeros, uint64_t (*tile)[HELP_CELLS], uint64_t *seed) {
     const struct stmt *ns = &c->program->stmt[0];
     const struct access *needle[3] = {&ns->read[0], &ns->read[1], &ns->dst};
     int64_t at[MAX_AXES] = {0};
     int x;
     do {
-        bool behind = false;
-        for (x = 0; x < c->program->naxes; x++)
-            behind |= varies(c, needle[zero], x) && !varies(c, &ns->dst, x) &&
-                      v->start[x] + at[x] >= all[x];
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < 3; k++) {
+            bool behind = false;
+            for (x = 0; x < c->program->naxes; x++)
+                behind |= varies(c, needle[k], x) && !varies(c, &ns->dst, x) &&
+                          v->start[x] + at[x] >= all[x];
             tile[k][help_needle_index(c->program, needle[k], at, v->extent)] =
-                behind && k == zero ? 0 : help_random(seed) % HELP_PRIME;
+                behind && zeros >> k & 1 ? 0 : help_random(seed) % HELP_PRIME;
+        }
         for (x = c->program->naxes; x-- > 0;) {
             if (++at[x] < v->extent[x]) break;
             at[x] = 0;
@@ -168,7 +170,7 @@ static void move_points(const struct needle_case *c, const struct program *p,
 }
 
 static void execute_issues(const struct needle_case *c, const struct program *p,
-                           const struct help_assignment *f, int zero, struct help_data *d) {
+                           const struct help_assignment *f, int zeros, struct help_data *d) {
     static uint64_t tile[3][HELP_CELLS];
     uint64_t inner = 0, outer = 0, seed = 5;
     int64_t all[MAX_AXES], at[MAX_AXES] = {0};
@@ -184,7 +186,7 @@ static void execute_issues(const struct needle_case *c, const struct program *p,
         do {
             for (x = 0; x < c->program->naxes; x++)
                 v.extent[x] = executed(c, x, all[x] - v.start[x]);
-            load_garbage(c, &v, all, zero, tile, &seed);
+            load_garbage(c, &v, all, zeros, tile, &seed);
             move_points(c, p, f, &v, inner, at, tile, d, false);
             run_issue(c, &v, tile);
             move_points(c, p, f, &v, inner, at, tile, d, true);
@@ -208,20 +210,20 @@ static void reference(const struct program *p, struct help_data *d) {
     } while (help_step(p, s->axes, at));
 }
 
-/* Whatever lies in the padding, and whichever operand has the zeros. */
+/* Whatever lies in the padding, and whichever factor has the zeros; a sum needs them in both. */
 static bool valid_issues(const struct needle_case *c, const struct program *p,
                          const struct help_assignment *f, uint64_t seed) {
     static struct help_data want, got;
     const struct stmt *s = help_product(p);
     int buffer[3] = {s->read[0].buffer, s->read[1].buffer, s->dst.buffer};
     bool same = true;
-    for (int zero = 0; zero < 2 && same; zero++) {
+    for (int zeros = c->plus ? 3 : 1; zeros < (c->plus ? 4 : 3) && same; zeros++) {
         help_fill(p, &want, seed);
         for (int k = 0; k < 3; k++)
             memcpy(got.cell[k], want.cell[k],
                    (size_t)p->buffer[buffer[k]].elements * sizeof(uint64_t));
         reference(p, &want);
-        execute_issues(c, p, f, zero, &got);
+        execute_issues(c, p, f, zeros, &got);
         int64_t n = p->buffer[help_product(p)->dst.buffer].elements;
         same = memcmp(want.cell[2], got.cell[2], (size_t)n * sizeof(uint64_t)) == 0;
     }
@@ -330,8 +332,8 @@ static void compare(const struct needle_case *c, const struct program *p, const 
 }
 
 static void open_needles(const struct machine *m, struct needle_case *needle) {
-    static const char *const id[NEEDLES] = {"matmul", "vector", "scaled", "dot", "window",
-                                            "fixed",  "steps",  "masked", "plus"};
+    static const char *const id[NEEDLES] = {"matmul", "vector", "scaled", "dot",  "window",
+                                            "fixed",  "steps",  "masked", "plus", "apart"};
     for (int k = 0; k < NEEDLES; k++) {
         int64_t size[3] = {k == 6 ? 2 : 3, k == 6 ? 4 : 3, 3};
         struct diags d;
@@ -339,8 +341,8 @@ static void open_needles(const struct machine *m, struct needle_case *needle) {
         needle[k].instr = machine_instr(m, id[k]);
         needle[k].program = instr_bind(m, &m->instr[needle[k].instr], size, &d);
         needle[k].coupled = k == 4;
-        needle[k].plus = k == 8;
-        for (int x = 0; x < 3 && (k == 5 || k == 8); x++)
+        needle[k].plus = k >= 8;
+        for (int x = 0; x < 3 && (k == 5 || k >= 8); x++)
             needle[k].takes[x].lo = needle[k].takes[x].hi = needle[k].takes[x].step = 2;
         assert_non_null(needle[k].program);
         for (int o = 0; o < 2; o++)

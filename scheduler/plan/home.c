@@ -170,14 +170,32 @@ bool written_by_tasks(const struct work *w, int buffer) {
     return false;
 }
 
-/* Is some other operand sure to be zero where a reduction is padded? Then integers need no zeros
- * here. */
+/* Does a zero operand `zero` alone make zero of all that operand o gives? */
+static bool zero_makes_zero(const struct needle *nd, int o, int zero) {
+    const struct operand *operand = nd->in->operand;
+    for (int q = 0; q < nd->bound->nstmts; q++) {
+        const struct stmt *s = &nd->bound->stmt[q];
+        uint64_t zeros = 0;
+        bool reads = false;
+        for (int r = 0; r < s->nreads && r < 64; r++) {
+            zeros |= (uint64_t)(s->read[r].buffer == operand[zero].kernel_buffer) << r;
+            reads |= s->read[r].buffer == operand[o].kernel_buffer;
+        }
+        if (reads && !stmt_zero_when(nd->bound, s, zeros)) return false;
+    }
+    return true;
+}
+
+/* Is some other operand sure to be zero where a reduction is padded, and that enough? Then integers
+ * need no zeros here. */
 static bool zero_elsewhere(const struct work *w, const struct task *t, const struct opnd *o) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     if (type_is_float(w->p->buffer[st->dst.buffer].type)) return false;
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *other = &t->op[i];
-        if (other == o || other->read < 0 || other->writes || !other->zero_tail) continue;
+        if (other == o || other->read < 0 || other->writes || !other->zero_tail ||
+            !zero_makes_zero(t->needle, o->number, other->number))
+            continue;
         int b = st->read[other->read].buffer;
         if (work_home(w, b)->packed && !other->geom.live && !written_by_tasks(w, b)) return true;
     }

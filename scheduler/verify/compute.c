@@ -60,7 +60,11 @@ static bool likely(const struct work *w, const struct candidate_of *c) {
     return true;
 }
 
-static bool choose(struct work *w, const struct binding_of *b) {
+static bool operand_may(void *user, int input, int target) {
+    return work_read_fits(user, input, target);
+}
+
+static bool choose(struct work *w, struct binding_of *b) {
     bool any = false;
     for (int c = 0; c < b->n; c++) any |= likely(w, &b->candidate[c]);
     for (int c = 0; c < b->n; c++) {
@@ -69,7 +73,9 @@ static bool choose(struct work *w, const struct binding_of *b) {
         w->candidate = &b->candidate[c];
         return true;
     }
-    return b->n > 0 || sym_fail(w->s, "'%s' does not compute statement %d", w->in->id, w->n->stmt);
+    w->candidate = binding_fitting(w->s->v, w->h, w->n, b, operand_may, w);
+    return w->candidate || b->n > 0 ||
+           sym_fail(w->s, "'%s' does not compute statement %d", w->in->id, w->n->stmt);
 }
 
 bool work_compute_box(struct work *w) {
@@ -82,7 +88,7 @@ bool work_compute_box(struct work *w) {
     x.type = p->buffer[x.buffer].type;
     if (!work_in_place(w) || !each_point_moves(w) || !sym_at(s, w->n->stmt, w->point)) return false;
     x.step = sym_step(s, w->n->stmt);
-    const struct binding_of *b = binding_get(s->v, w->h, w->n, w->overwrite);
+    struct binding_of *b = binding_get(s->v, w->h, w->n, w->overwrite);
     if (b->n == 0) return choose(w, b);
     if (!choose(w, b) || !w->candidate || !work_padding_is_neutral(w)) return false;
     if (w->overwrite && reduces && !clears(w)) return false;

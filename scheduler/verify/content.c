@@ -97,7 +97,7 @@ struct work {
     const struct shape *h;
     const struct place_at *at;
     const struct stmt *stmt;
-    const struct binding_of *binding;
+    struct binding_of *binding;
     const struct candidate_of *candidate;
     struct cells cells[MAX_OPERANDS_OF_ISSUE];
     bool overwrite; /* what the destination held does not count */
@@ -152,6 +152,20 @@ static bool candidate_fits(struct work *w, const struct candidate_of *k, int64_t
     return k->self < 0 || read_fits(w, k->self, cell(w, w->h->dst_operand, w->h->dst[n]));
 }
 
+/* At the point that it is at. */
+struct at_point {
+    struct work *w;
+    int64_t n;
+};
+
+static bool operand_may(void *user, int input, int target) {
+    const struct at_point *at = user;
+    struct work *w = at->w;
+    struct tag t = input == SELF ? *cell(w, w->h->dst_operand, w->h->dst[at->n])
+                                 : needle_read(w, input, at->n);
+    return read_fits(w, target, &t);
+}
+
 /* Operands of equal standing (the factors of a product) may be either way round, at each point: two
  * reads of one buffer are the same element at some. For all points together the last one decides
  * where the first does not. */
@@ -166,6 +180,8 @@ static void choose_candidate(struct work *w, int64_t n, bool for_all) {
         if (!for_all || candidate_fits(w, k, last)) both = k;
         if (for_all) go_to(w, n);
     }
+    struct at_point at = {w, n};
+    if (!first) first = binding_fitting(w->v, w->h, w->n, w->binding, operand_may, &at);
     w->candidate = both ? both : first ? first : &w->binding->candidate[0];
 }
 

@@ -193,9 +193,20 @@ static bool read_right(struct joined *w, const struct shape *part, int stmt, int
                                NULL, NULL);
 }
 
-static void choose(struct joined *w, const struct shape *part, int stmt,
-                   const struct binding_of *b) {
-    w->candidate = &b->candidate[0];
+struct at_part {
+    struct joined *w;
+    const struct shape *part;
+    int stmt;
+};
+
+static bool operand_may(void *user, int input, int target) {
+    const struct at_part *at = user;
+    return input == SELF || read_right(at->w, at->part, at->stmt, input, target, true);
+}
+
+static void choose(struct joined *w, const struct shape *part, const struct issue_node *as,
+                   struct binding_of *b) {
+    int stmt = as->stmt;
     for (int c = 0; c < b->n; c++) {
         bool fits = true;
         for (int r = 0; r < part->stmt->nreads && fits; r++)
@@ -204,6 +215,9 @@ static void choose(struct joined *w, const struct shape *part, int stmt,
         w->candidate = &b->candidate[c];
         return;
     }
+    struct at_part at = {w, part, stmt};
+    w->candidate = binding_fitting(w->v, part, as, b, operand_may, &at);
+    if (!w->candidate) w->candidate = &b->candidate[0];
 }
 
 static bool inside_point(struct joined *w, const struct shape *part, int stmt, struct cell *c) {
@@ -253,7 +267,7 @@ static bool run_part(struct joined *w, int q) {
     int stmt = w->stmt[q];
     struct issue_node as = *w->n;
     as.stmt = stmt;
-    const struct binding_of *b = binding_get(v, &part, &as, false);
+    struct binding_of *b = binding_get(v, &part, &as, false);
     if (b->n == 0)
         return verify_error(v, "statement %d of '%s' does not compute statement %d", q,
                             v->m->instr[w->h->instr].id, stmt);
@@ -271,7 +285,7 @@ static bool run_part(struct joined *w, int q) {
             if (e >= 0 && !point_count(v, stmt, w->point, e)) return false;
             continue;
         }
-        if (inside && !w->candidate) choose(w, &part, stmt, b);
+        if (inside && !w->candidate) choose(w, &part, &as, b);
         if (!(inside ? inside_point(w, &part, stmt, c) : padded_point(w, &part, stmt, c)))
             return false;
     } while (next(w, part.stmt));

@@ -1,12 +1,21 @@
 /* Does an instruction compute what the statement says? Two scalar functions are compared on many
- * random points, under every assignment of the semantics' operands to the statement's reads: that
- * needs no rule about how either is written. Where they agree it is tried to prove it (alike.c). */
+ * random points, under assignments of the semantics' operands to the statement's reads: that needs
+ * no rule about how either is written. Where they agree it is tried to prove it (alike.c).
+ *
+ * An assignment is made read by read: which operands stand for the first one, which for the second.
+ * What is not assigned yet has one value, in both functions, so they must agree after each step;
+ * that leaves few of the many assignments. */
 #include "scheduler/verify/verify_int.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { SAMPLES = 64, MAX_INPUTS = 8 };
+enum {
+    SAMPLES = 64,
+    FEW = 3 /* after each step */,
+    MOST_STEPS = 1 << 18,
+    FIRST = 8 /* assignments */
+};
 
 bool stmt_is_neutral_fill(const struct program *p, const struct stmt *fill,
                           const struct stmt *reduction) {
@@ -65,11 +74,15 @@ struct search {
     struct verify *v;
     const struct shape *h;
     const struct stmt *stmt;
-    bool overwrite;
-    const union value *imm;
+    struct binding_of *out;
+    operand_fits *fits; /* of operands that stand where they are; NULL: any may be any read */
+    void *user;
     struct candidate_of now;
-    int input[MAX_INPUTS],
-        ninputs; /* reads of the semantics without an immediate; SELF: the accumulation */
+    int input[MAX_READS + 1], ninputs;   /* reads of the semantics without an immediate; SELF: what
+                                            their accumulation starts from */
+    int target[MAX_READS + 1], ntargets; /* different reads of the statement; SELF: its own */
+    int enough;                          /* so many assignments */
+    int64_t steps;
     union value *scratch;
     uint64_t random;
 };
@@ -127,82 +140,117 @@ static bool close_enough(const struct search *c, enum type type, union value a, 
     return rounded && (a.i - b.i == 1 || b.i - a.i == 1);
 }
 
-static union value input_value(int target, const union value *read, union value self) {
-    return target == SELF ? self : read[target];
-}
-
-static bool same_once(struct search *c) {
-    const struct program *p = c->v->p, *b = c->h->bound;
-    const struct stmt *hay = c->stmt, *needle = c->h->stmt;
-    enum type type = p->buffer[hay->dst.buffer].type;
-    union value hay_read[MAX_READS], read[MAX_READS];
-    union value self = random_value(&c->random, type), needle_self = self;
-    double axis = (double)(random_bits(&c->random) % 1000), other = axis + 1;
-    for (int r = 0; r < hay->nreads; r++) {
-        int k = first_same(p, hay, r);
-        hay_read[r] =
-            k < r ? hay_read[k] : random_value(&c->random, p->buffer[hay->read[r].buffer].type);
-    }
-    for (int r = 0; r < needle->nreads; r++)
-        read[r] = c->now.read[r] == UNUSED ? c->imm[c->h->read_operand[r]]
-                                           : input_value(c->now.read[r], hay_read, self);
-    if (c->now.self != UNUSED) needle_self = input_value(c->now.self, hay_read, self);
-    union value x = stmt_value(p, hay, hay_read, axis, c->scratch);
-    union value y = stmt_value(b, needle, read, other, c->scratch);
-    if (!c->overwrite) x = combine(p, hay, self, x);
-    if (c->now.self != UNUSED) y = combine(b, needle, needle_self, y);
-    return close_enough(c, type, x, y);
-}
-
-static bool same_function(struct search *c) {
-    c->random = 12345;
-    for (int k = 0; k < SAMPLES; k++)
-        if (!same_once(c)) return false;
-    return true;
-}
-
 static enum type input_type(const struct search *c, int input) {
     const struct program *b = c->h->bound;
     const struct stmt *s = c->h->stmt;
     return b->buffer[input == SELF ? s->dst.buffer : s->read[input].buffer].type;
 }
 
-static void try_inputs(struct search *c, int at, struct binding_of *out) {
-    const struct program *p = c->v->p;
-    if (out->n == MAX_CANDIDATES) return;
-    if (at == c->ninputs) {
-        for (int r = 0; r < c->h->stmt->nreads; r++)
-            c->now.read[r] = c->now.read[first_same(c->h->bound, c->h->stmt, r)];
-        if (same_function(c)) out->candidate[out->n++] = c->now;
-        return;
+static enum type target_type(const struct search *c, int target) {
+    const struct stmt *s = c->stmt;
+    return c->v->p->buffer[target == SELF ? s->dst.buffer : s->read[target].buffer].type;
+}
+
+/* With what the first `known` reads of the statement stand for. */
+static bool same_once(struct search *c, int known) {
+    const struct program *p = c->v->p, *b = c->h->bound;
+    const struct stmt *hay = c->stmt, *needle = c->h->stmt;
+    enum type type = p->buffer[hay->dst.buffer].type;
+    union value rest[TYPE_COUNT], hay_read[MAX_READS], read[MAX_READS];
+    for (int t = 0; t < TYPE_COUNT; t++) rest[t] = random_value(&c->random, (enum type)t);
+    union value self = rest[type], start;
+    double axis = (double)(random_bits(&c->random) % 1000), other = axis + 1;
+    for (int r = 0; r < hay->nreads; r++) hay_read[r] = rest[target_type(c, r)];
+    for (int t = 0; t < known; t++)
+        *(c->target[t] == SELF ? &self : &hay_read[c->target[t]]) =
+            random_value(&c->random, target_type(c, c->target[t]));
+    for (int r = 0; r < hay->nreads; r++) hay_read[r] = hay_read[first_same(p, hay, r)];
+    for (int r = 0; r < needle->nreads; r++) {
+        int at = c->now.read[first_same(b, needle, r)];
+        read[r] = at == UNUSED ? c->out->imm[c->h->read_operand[r]]
+                  : at == OPEN ? rest[input_type(c, r)]
+                  : at == SELF ? self
+                               : hay_read[at];
     }
-    int input = c->input[at];
-    int *slot = input == SELF ? &c->now.self : &c->now.read[input];
-    bool self = !c->overwrite && c->stmt->combine != COMBINE_SET;
-    for (int t = self ? SELF : 0; t < c->stmt->nreads; t++) {
-        int buffer = t == SELF ? c->stmt->dst.buffer : c->stmt->read[t].buffer;
-        if (p->buffer[buffer].type != input_type(c, input)) continue;
-        if (t >= 0 && first_same(p, c->stmt, t) != t) continue;
-        *slot = t;
-        try_inputs(c, at + 1, out);
+    start = c->now.self == OPEN   ? rest[type]
+            : c->now.self == SELF ? self
+            : c->now.self >= 0    ? hay_read[c->now.self]
+                                  : self;
+    union value x = stmt_value(p, hay, hay_read, axis, c->scratch);
+    union value y = stmt_value(b, needle, read, other, c->scratch);
+    if (!c->out->overwrites) x = combine(p, hay, self, x);
+    if (c->now.self != UNUSED) y = combine(b, needle, start, y);
+    return close_enough(c, type, x, y);
+}
+
+static bool same_function(struct search *c, int known, int samples) {
+    c->random = 12345;
+    for (int k = 0; k < samples; k++)
+        if (!same_once(c, known)) return false;
+    return true;
+}
+
+static void keep(struct search *c) {
+    struct binding_of *b = c->out;
+    struct candidate_of *kept = arena_array(&c->v->arena, (size_t)b->n + 1, sizeof *kept);
+    if (b->n) memcpy(kept, b->candidate, (size_t)b->n * sizeof *kept);
+    kept[b->n] = c->now;
+    for (int r = 0; r < c->h->stmt->nreads; r++)
+        kept[b->n].read[r] = c->now.read[first_same(c->h->bound, c->h->stmt, r)];
+    b->candidate = kept;
+    b->n++;
+}
+
+static bool may_stand(const struct search *c, int input, int target) {
+    return input_type(c, input) == target_type(c, target) &&
+           (!c->fits || c->fits(c->user, input, target));
+}
+
+static void assign_reads(struct search *c, int at, uint32_t left);
+
+/* Which of the inputs from `from` on stand for read `at`, beside those that do already? */
+static void choose_inputs(struct search *c, int at, int from, uint32_t left) {
+    if (c->enough == 0 || c->steps++ > MOST_STEPS) return;
+    if (same_function(c, at + 1, FEW)) assign_reads(c, at + 1, left);
+    for (int i = from; i < c->ninputs; i++) {
+        int input = c->input[i], *slot = input == SELF ? &c->now.self : &c->now.read[input];
+        if (!(left >> i & 1) || !may_stand(c, input, c->target[at])) continue;
+        *slot = c->target[at];
+        choose_inputs(c, at, i + 1, left & ~(UINT32_C(1) << i));
+        *slot = OPEN;
     }
 }
 
-static bool search_inputs(struct search *c, const struct issue_node *n) {
+static void assign_reads(struct search *c, int at, uint32_t left) {
+    if (at < c->ntargets) {
+        choose_inputs(c, at, 0, left);
+    } else if (!left && same_function(c, at, SAMPLES)) {
+        keep(c);
+        c->enough--;
+    }
+}
+
+static bool immediate(const struct shape *h, const struct issue_node *n, int read) {
+    int operand = h->read_operand[read];
+    return operand >= 0 && n->arg[operand].place < 0;
+}
+
+static void open_inputs(struct search *c, const struct issue_node *n) {
     const struct stmt *s = c->h->stmt;
+    const struct program *p = c->v->p;
     c->now.self = UNUSED;
     for (int r = 0; r < s->nreads; r++) {
-        c->now.read[r] = UNUSED;
-        int operand = c->h->read_operand[r];
-        if (operand >= 0 && n->arg[operand].place < 0) continue;
-        if (first_same(c->h->bound, s, r) < r) continue; /* the same input once more */
-        if (c->ninputs == MAX_INPUTS) return false;
-        c->input[c->ninputs++] = r;
+        bool open = !immediate(c->h, n, r);
+        c->now.read[r] = open ? OPEN : UNUSED;
+        if (open && first_same(c->h->bound, s, r) == r) c->input[c->ninputs++] = r;
     }
-    if (c->overwrite || s->combine == COMBINE_SET) return true;
-    if (c->ninputs == MAX_INPUTS) return false;
-    c->input[c->ninputs++] = SELF;
-    return true;
+    if (!c->out->overwrites && s->combine != COMBINE_SET) {
+        c->input[c->ninputs++] = SELF;
+        c->now.self = OPEN;
+    }
+    if (!c->out->overwrites && c->stmt->combine != COMBINE_SET) c->target[c->ntargets++] = SELF;
+    for (int t = 0; t < c->stmt->nreads; t++)
+        if (first_same(p, c->stmt, t) == t) c->target[c->ntargets++] = t;
 }
 
 static bool same_issue(const struct binding_of *b, const struct issue_node *n,
@@ -263,12 +311,18 @@ static bool served_copy(const struct search *c) {
 }
 
 static void search_candidates(struct verify *v, const struct shape *h, const struct issue_node *n,
-                              struct binding_of *b) {
-    struct search c = {
-        .v = v, .h = h, .stmt = &v->p->stmt[n->stmt], .overwrite = b->overwrites, .imm = b->imm};
-    int first[MAX_READS];
+                              struct binding_of *b, operand_fits *fits, void *user) {
+    struct search c = {.v = v,
+                       .h = h,
+                       .stmt = &v->p->stmt[n->stmt],
+                       .out = b,
+                       .fits = fits,
+                       .user = user,
+                       .enough = fits ? 1 : FIRST};
+    int first[MAX_READS], known = b->n;
     if (served_copy(&c)) {
-        b->candidate[b->n++].self = UNUSED; /* read 0 is read 0 */
+        c.now.self = UNUSED; /* read 0 is read 0 */
+        keep(&c);
         return;
     }
     if (c.stmt->nreads > MAX_READS ||
@@ -276,18 +330,34 @@ static void search_candidates(struct verify *v, const struct shape *h, const str
         return;
     c.scratch =
         arena_array(&v->arena, (size_t)most(c.stmt->nops, h->stmt->nops) + 1, sizeof *c.scratch);
-    if (search_inputs(&c, n)) try_inputs(&c, 0, b);
+    open_inputs(&c, n);
+    assign_reads(&c, 0, (UINT32_C(1) << c.ninputs) - 1);
+    b->more |= c.enough == 0 || c.steps > MOST_STEPS;
+    if (c.steps > MOST_STEPS && b->n == 0)
+        verify_limit(v, "what operands of '%s' stand for is not found in %d steps",
+                     v->m->instr[h->instr].id, MOST_STEPS);
     for (int r = 0; r < c.stmt->nreads; r++) first[r] = first_same(v->p, c.stmt, r);
-    for (int k = 0; k < b->n; k++)
+    for (int k = known; k < b->n; k++)
         b->sampled |=
             !candidate_proved(v, h, c.stmt, first, b->overwrites, b->imm, &b->candidate[k]);
 }
 
+const struct candidate_of *binding_fitting(struct verify *v, const struct shape *h,
+                                           const struct issue_node *n, struct binding_of *b,
+                                           operand_fits *fits, void *user) {
+    int known = b->n;
+    bool sampled = b->sampled;
+    if (!b->more) return NULL;
+    search_candidates(v, h, n, b, fits, user);
+    v->sampled += b->sampled && !sampled;
+    return b->n > known ? &b->candidate[known] : NULL;
+}
+
 /* `overwrite`: the semantics' accumulation is switched off. */
-const struct binding_of *binding_get(struct verify *v, const struct shape *h,
-                                     const struct issue_node *n, bool overwrite) {
+struct binding_of *binding_get(struct verify *v, const struct shape *h, const struct issue_node *n,
+                               bool overwrite) {
     const struct instr *in = &v->m->instr[n->instr];
-    for (const struct binding_of *b = v->bindings; b; b = b->next)
+    for (struct binding_of *b = v->bindings; b; b = b->next)
         if (same_issue(b, n, in, overwrite)) return b;
     struct binding_of *b = arena_alloc(&v->arena, sizeof *b);
     b->instr = n->instr;
@@ -301,11 +371,12 @@ const struct binding_of *binding_get(struct verify *v, const struct shape *h,
     v->bindings = b;
     const struct binding_of *known = alike_before(v, b);
     if (known) {
-        memcpy(b->candidate, known->candidate, sizeof b->candidate);
+        b->candidate = known->candidate;
         b->n = known->n;
+        b->more = known->more;
         b->sampled = known->sampled;
     } else {
-        search_candidates(v, h, n, b);
+        search_candidates(v, h, n, b, NULL, NULL);
     }
     v->sampled += b->sampled;
     return b;

@@ -273,15 +273,16 @@ static bool reads_destination(const struct work *w, int r) {
            work_same(w->s, w->access[r + 1], w->access[0]);
 }
 
+bool work_read_fits(struct work *w, int input, int target) {
+    if (target != SELF) return read_fits(w, input, target);
+    return input == SELF || reads_destination(w, input) ||
+           sym_fail(w->s, "'%s' adds to another element", w->in->id);
+}
+
 bool work_reads_fit(struct work *w, const struct candidate_of *c) {
-    for (int r = 0; r < w->h->stmt->nreads; r++) {
-        if (c->read[r] == UNUSED) continue;
-        if (c->read[r] == SELF && !reads_destination(w, r))
-            return sym_fail(w->s, "'%s' adds to another element", w->in->id);
-        if (c->read[r] == SELF) continue;
-        if (!read_fits(w, r, c->read[r])) return false;
-    }
-    return c->self < 0 || read_fits(w, -1, c->self);
+    for (int r = 0; r < w->h->stmt->nreads; r++)
+        if (c->read[r] != UNUSED && !work_read_fits(w, r, c->read[r])) return false;
+    return c->self < 0 || read_fits(w, SELF, c->self);
 }
 
 /* What the destination holds before, of which any partial result will do. */

@@ -89,7 +89,7 @@ void verify_shapes_open(struct shapes *);
 void verify_shapes_close(struct shapes *);
 
 /* ---- which read of the program's statement an operand stands for ---- */
-enum { SELF = -1 /* the destination before */, UNUSED = -2, MAX_CANDIDATES = 8 };
+enum { SELF = -1 /* the destination before */, UNUSED = -2, OPEN = -3 /* while it is looked for */ };
 struct candidate_of {
     int read[MAX_READS];               /* for each read of the semantics' statement: read of stmt, SELF or UNUSED (an immediate) */
     int self;                          /* what the accumulation of the semantics starts from, likewise; UNUSED: overwritten */
@@ -98,8 +98,9 @@ struct binding_of {
     int instr, stmt, part;             /* part: which statement of the semantics; -1: of several at once */
     bool overwrites;                   /* by flag, or because the semantics do not read their destination */
     union value imm[MAX_OPERANDS_OF_ISSUE];
-    struct candidate_of candidate[MAX_CANDIDATES];
+    struct candidate_of *candidate;
     int n;                             /* 0: the instruction does not compute the statement */
+    bool more;                         /* there may be others that fit an issue */
     bool sampled;                      /* of some it is known at random points alone */
     struct binding_of *next;
 };
@@ -324,7 +325,12 @@ bool candidate_proved(const struct verify *, const struct shape *, const struct 
                       const struct candidate_of *);
 
 /* match.c */
-const struct binding_of *binding_get(struct verify *, const struct shape *, const struct issue_node *, bool overwrite);
+struct binding_of *binding_get(struct verify *, const struct shape *, const struct issue_node *, bool overwrite);
+/* May a read of the semantics (SELF: what its accumulation starts from) stand for this read of the statement (SELF: the destination before), as
+ * far as what lies in the issue's operand says? One more way all of whose reads may, where those known do not fit; NULL: none. */
+typedef bool operand_fits(void *user, int input, int target);
+const struct candidate_of *binding_fitting(struct verify *, const struct shape *, const struct issue_node *, struct binding_of *,
+                                           operand_fits *, void *user);
 bool stmt_is_neutral_fill(const struct program *, const struct stmt *fill, const struct stmt *reduction);
 /* The value of the needle's operation where some operands hold known constants. False: not known. */
 bool shape_value(const struct shape *, const struct tag *read, union value *out);   /* read[r]: tag of read r */

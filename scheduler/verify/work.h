@@ -44,6 +44,7 @@ enum clips { CLIPS_NOTHING, CLIPS_ENDS, CLIPS_ROWS };
 bool work_tile_at(struct work *, const struct region *, const struct affine *address, struct affine *y, enum clips);
 bool work_tile_index(const struct region *, const struct affine *y, struct affine *index);
 bool work_reads_fit(struct work *, const struct candidate_of *);
+bool work_read_fits(struct work *, int input, int target); /* one of them (verify_int.h: operand_fits) */
 bool work_partial_before(struct work *, struct lin *count);
 bool work_in_place(struct work *);
 /* Elements of the home of g at an address: each index from its factors, in the part where g lies. */

@@ -1,20 +1,13 @@
 /* Rewrites where a program is compiled. A statement that the instructions of sums do not execute
  * well is rewritten where the price of what comes out is lower by a clear margin; each such choice
  * is a question, and what is chosen is proved first. */
-#include "mapper/rewrite_int.h"
-#include "ir/nearest.h"
+#include "mapper/remake.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MAX_WAYS = 6,
-    STATES = 12,
-    FEW_AXES = 40 /* of MAX_AXES: from there on new ones are shared */
-};
-static const double margin = 0.8; /* estimates are no closer */
+enum { STATES = 12, FEW_AXES = 40 /* of MAX_AXES: from there on new ones are shared */ };
 
 /* Leaving a device in the middle of a chain and coming back. */
 static double interruption_price(const struct machine *m) {
@@ -23,151 +16,9 @@ static double interruption_price(const struct machine *m) {
     return 2 * most;
 }
 
-struct stretch {
-    int from, to; /* statements from .. to - 1 */
-};
-
-struct part_price {
-    double cycles;
-    double constants; /* of these, for reading what is known before the first run */
-    bool needles;     /* instructions execute all of it but fills */
-    bool stays;       /* those of a device can */
-    bool products;    /* or at least its sums of products, but for corrections beside them */
-    bool device;      /* these are executed by a device */
-    bool uncut;       /* these are executed whole */
-};
-
-/* What statements from .. to - 1 of the covering's program cost. */
-static struct part_price own_price(struct covering *c, int from, int to) {
-    struct program *q = c->cover->program;
-    struct part_price sum = {.needles = true, .stays = true, .uncut = true};
-    double all = 0, mapped = 0, away = 0;
-    const bool *steady = flow_steady(c);
-    const struct needle *later = NULL; /* of the statement after this one */
-    for (int s = to - 1; s >= from; s--) {
-        if (begins_sums(q, s) && (s == to - 1 || steady[s + 1]))
-            later = best_price(c, q, s + 1, NULL).needle;
-        const struct needle *sums = begins_sums(q, s) ? later : NULL;
-        later = NULL;
-        if (steady[s]) continue;
-        struct best_price best = best_price(c, q, s, sums);
-        double begin = begin_price(c, q, s, sums);
-        later = best.needle;
-        sum.cycles += fmin(best.cycles, begin);
-        sum.needles &= best.needle || q->stmt[s].nreads == 0 || !isinf(begin); /* whoever fills */
-        sum.stays &= best.whole || q->stmt[s].nreads == 0;
-        double macs = stmt_is_mac(q, &q->stmt[s]) ? (double)stmt_points(q, &q->stmt[s]) : 0;
-        sum.uncut &= best.uncut || macs == 0;
-        all += macs;
-        mapped += best.needle ? macs : 0;
-        away += best.device ? macs : 0;
-    }
-    sum.constants = constants_price(c->machine, q, steady, from, to);
-    sum.cycles += sum.constants;
-    sum.products = mapped >= 0.99 * all;
-    sum.device = away >= 0.99 * all;
-    return sum;
-}
-
-/* What statements from .. to - 1 cost as part of program q. Of the covering's own, which many
- * others are compared with, users stay known. */
-static struct part_price part_price(struct covering *c, struct program *q, int from, int to) {
-    struct program *own = c->cover->program;
-    if (q == own) return own_price(c, from, to);
-    struct flow flow = c->flow;
-    c->flow = (struct flow){.made = false};
-    c->cover->program = q;
-    covering_changed(c);
-    struct part_price sum = own_price(c, from, to);
-    flow_free(&c->flow);
-    c->cover->program = own;
-    covering_changed(c);
-    c->flow = flow;
-    return sum;
-}
-
-/* ---- questions ---- */
-
-/* What a statement may become. */
-struct outcome {
-    struct program *program; /* NULL: it stays as it is */
-    struct stretch at;
-    const char *by; /* NULL: what the answer says */
-    struct rewrite whole;
-    bool proved, refuted;
-};
-
-/* A question about a statement, as it is kept. n 0: there is nothing to ask. */
-struct remake {
-    const char *subject;
-    struct candidate *candidate;
-    struct outcome *outcome; /* of each candidate */
-    int n;
-};
-
-static struct remake *remake_new(struct covering *c, const char *subject, int most) {
-    struct arena *a = fork_arena(c);
-    struct remake *x = arena_alloc(a, sizeof *x);
-    x->subject = arena_strdup(a, subject);
-    x->candidate = arena_array(a, (size_t)most, sizeof *x->candidate);
-    x->outcome = arena_array(a, (size_t)most, sizeof *x->outcome);
-    return x;
-}
-
 static const char *subject_of(struct covering *c, int stmt) {
     const struct program *p = c->cover->program;
     return arena_printf(&c->scratch, "stmt %d %s", stmt, p->buffer[p->stmt[stmt].dst.buffer].name);
-}
-
-/* The text of the candidate is kept; its program ends with the question. */
-static void remake_add(struct covering *c, struct remake *x, const char *text, double price,
-                       struct outcome o) {
-    x->candidate[x->n] = (struct candidate){arena_strdup(fork_arena(c), text), price, NULL};
-    if (!o.by) o.by = x->candidate[x->n].text;
-    x->outcome[x->n++] = o;
-    fork_own(c, o.program);
-}
-
-static struct reason reason_of(const char *by, const char *buffer, const struct rewrite *whole) {
-    return (struct reason){.by = by,
-                           .buffer = buffer,
-                           .laws = rewrite_laws(whole->effect),
-                           .sampling = rewrite_sampling(whole),
-                           .may_sample = whole->effect != REWRITE_EXACT};
-}
-
-static void give_reason(struct covering *c, int stmt, const struct outcome *o) {
-    const struct program *p = c->cover->program;
-    struct reason r = reason_of(o->by, p->buffer[p->stmt[stmt].dst.buffer].name, &o->whole);
-    chain_reason(c->cover->chain, &r);
-}
-
-static bool proved(struct covering *c, struct outcome *o) {
-    if (!o->proved && !o->refuted) {
-        o->proved = rewrite_prove(&o->whole, c->cover->program, o->program, NULL);
-        o->refuted = !o->proved;
-    }
-    return o->proved;
-}
-
-/* The program that the answer leads to, what is written in place of the statement being `at`; NULL:
- * it stays. */
-static struct program *remade(struct covering *c, struct remake *x, int stmt, struct stretch *at) {
-    struct question q = {.kind = QUESTION_REWRITE,
-                         .subject = x->subject,
-                         .ncandidates = x->n,
-                         .candidate = x->candidate};
-    bool kept = c->fork != NULL;
-    int answer = x->n > 0 ? decide(c->decider, &q) : 0;
-    struct outcome *o = x->n > 0 ? &x->outcome[answer] : NULL;
-    struct program *taken = o && o->program && proved(c, o) ? program_copy(o->program) : NULL;
-    fork_keep(c, x);
-    fork_follow(c, answer);
-    if (taken) *at = o->at;
-    if (taken) give_reason(c, stmt, o);
-    for (int i = 0; i < x->n && !kept; i++)
-        if (x->outcome[i].program) program_free(x->outcome[i].program);
-    return taken;
 }
 
 /* ---- one step that answers no failure of sums ---- */
@@ -245,7 +96,7 @@ static struct remake *list_exchanged(struct covering *c, const struct rewrite *r
 static struct program *exchanged(struct covering *c, const struct rewrite *r, int stmt,
                                  struct stretch *at) {
     struct remake *x = fork_known(c);
-    return remade(c, x ? x : list_exchanged(c, r, stmt), stmt, at);
+    return remake_ask(c, x ? x : list_exchanged(c, r, stmt), stmt, at);
 }
 
 /* ---- sequences ---- */
@@ -314,15 +165,6 @@ static int good_ways(struct covering *c, const struct derivations *all,
     return kept;
 }
 
-/* Of the statement as it stands. Who names a device wants sums of products done there: as long as
- * some rewrite leads there, nothing else will do. */
-static struct part_price price_of_keeping(struct covering *c, int stmt) {
-    struct program *p = c->cover->program;
-    struct part_price price = part_price(c, p, stmt, stmt + 1);
-    if (has_device(c->machine) && !price.device) price.cycles = INFINITY;
-    return price;
-}
-
 /* Long sequences are looked for only where no short one leads to something cheaper. */
 static int drive_further(struct covering *c, struct driver *d, int stmt,
                          const struct part_price *without, struct way *way) {
@@ -378,7 +220,7 @@ static struct remake *list_rewritten(struct covering *c, int stmt) {
 /* The program in which statement `stmt` is another part, which is `at`. */
 static struct program *rewritten(struct covering *c, int stmt, struct stretch *at) {
     struct remake *x = fork_known(c);
-    return remade(c, x ? x : list_rewritten(c, stmt), stmt, at);
+    return remake_ask(c, x ? x : list_rewritten(c, stmt), stmt, at);
 }
 
 static void take(struct covering *c, struct program *q, int from, int to) {
@@ -410,154 +252,14 @@ static void note_step(struct covering *c, const char *by) {
     if (chain_opens(c->cover->chain)) chain_append(c->cover->chain, c->cover->program, by, true);
 }
 
-/* With what the instances of a grid lose that have no tile. Copies are not theirs. */
-static double idle_price(const struct covering *c, const struct option *o, int64_t parts) {
-    const struct needle *n = o->fallback ? NULL : needle_of(c->needles, o->map.instr);
-    if (!n) return o->cost;
-    double busy = instances_busy(c->machine, n, c->cover->program, &o->map, parts);
-    double own = reference_cycles(c->machine, c->machine->instr[o->map.instr].unit, o->map.cost);
-    return o->cost + own * (1 / busy - 1);
-}
-
-static double price_as_it_is(const struct covering *c, const struct options *all) {
-    double best = INFINITY;
-    for (int i = 0; i < all->n; i++) best = fmin(best, idle_price(c, &all->at[i], 1));
-    return best;
-}
-
-/* By the instruction that is cheapest where all instances have work; then the parts are added. */
-static double price_in_parts(struct covering *c, const struct options *all, struct program *q,
-                             int stmt, int64_t parts) {
-    double add = part_price(c, q, stmt + 2, stmt + 3).cycles;
-    return idle_price(c, &all->at[0], parts) + meeting_price(c->machine) + add;
-}
-
-/* An instruction had no way to make the parts: what they cost is not known. */
-static bool parts_refused(const struct covering *c, const char *buffer, const char *suffix) {
-    const char *parts = arena_printf(&c->cover->arena, "%s%s", buffer, suffix);
-    for (int i = 0; c->refused && i < c->refused->n; i++)
-        if (strcmp(c->refused->at[i].buffer, parts) == 0) return true;
-    return false;
-}
-
-/* Long sums in parts (rw_parts.c), where a grid has more instances than the statement has tiles. */
-static struct remake *list_parts(struct covering *c, int stmt) {
-    struct program *p = c->cover->program;
-    int64_t parts[MAX_PARTS + 1] = {1};
-    const struct buffer *sums = &p->buffer[p->stmt[stmt].dst.buffer];
-    struct remake *x =
-        remake_new(c, arena_printf(&c->scratch, "parts of '%s'", sums->name), MAX_PARTS + 1);
-    if ((type_is_float(sums->type) && c->floats < rw_parts.effect) ||
-        !stmt_is_mac(p, &p->stmt[stmt]) || flow_steady(c)[stmt] ||
-        parts_refused(c, sums->name, PARTS_SUFFIX))
-        return x;
-    struct estimate *of = estimate_open(p, stmt);
-    struct options all = estimate_options(c, of, p);
-    int n = 1;
-    if (all.n > 0 && !all.at[0].fallback)
-        n += parts_of(c->machine, needle_of(c->needles, all.at[0].map.instr), p, &all.at[0].map,
-                      parts + 1);
-    if (n > 1) remake_add(c, x, "keep", price_as_it_is(c, &all), (struct outcome){.program = NULL});
-    for (int k = 1; k < n; k++) {
-        struct outcome o = {.program = sum_in_parts(p, stmt, parts[k]),
-                            .at = {stmt, stmt + 3},
-                            .by = rw_parts.name,
-                            .whole = rw_parts};
-        double price = o.program ? price_in_parts(c, &all, o.program, stmt, parts[k]) : INFINITY;
-        remake_add(c, x, arena_printf(&c->scratch, "%" PRId64, parts[k]), price / margin, o);
-    }
-    estimate_close(of);
-    return x;
-}
-
 static struct program *in_parts(struct covering *c, int stmt, struct stretch *at) {
     struct remake *x = fork_known(c);
-    return remade(c, x ? x : list_parts(c, stmt), stmt, at);
-}
-
-/* ---- sums in parts of few terms ---- */
-
-/* The cheapest mapping of the statement on an instruction of several; NULL: none. */
-static const struct mapping *joined_on(struct covering *c, const struct needle *n,
-                                       const struct program *p, int stmt) {
-    struct search s = {.arena = &c->scratch, .needles = c->needles, .limit = 20000};
-    const struct mapping *best = NULL;
-    search_joined(&s, n, p, stmt);
-    for (int i = 0; i < s.nmappings; i++)
-        if ((!best || s.mapping[i].cost < best->cost) &&
-            mapping_certify_with(c->needles, p, &s.mapping[i], NULL))
-            best = &s.mapping[i];
-    return best;
-}
-
-struct terms {
-    struct program *program;
-    const char *text; /* of the answer */
-    double price;
-    int stmts;
-};
-
-/* The products as the mapper prices them, and the additions behind them. */
-static bool price_terms(struct covering *c, const struct needle *n, int stmt, struct terms *t) {
-    const struct machine *m = c->machine;
-    const struct instr *in = &m->instr[n->instr];
-    if (has_device(m) && (in->queue < 0 || machine_queue_is_host(m, in->queue))) return false;
-    t->program = sum_of_terms(c->cover->program, stmt, n, &t->stmts);
-    t->text = in->id;
-    t->price = 0;
-    for (int s = stmt + 1; t->program && s < stmt + t->stmts; s += 3) {
-        const struct mapping *map = joined_on(c, n, t->program, s);
-        if (!map) {
-            program_free(t->program);
-            return false;
-        }
-        t->price += reference_cycles(m, in->unit, map->cost) + map->copies +
-                    part_price(c, t->program, s + 1, s + 2).cycles;
-    }
-    return t->program != NULL;
-}
-
-/* Is it a sum of products that no instruction takes whole, of a device if there is one? */
-static bool lacks_sums(struct covering *c, int stmt) {
-    struct program *p = c->cover->program;
-    const struct buffer *sums = &p->buffer[p->stmt[stmt].dst.buffer];
-    if ((type_is_float(sums->type) && c->floats < rw_terms.effect) || !rw_plain(p, stmt) ||
-        !stmt_is_mac(p, &p->stmt[stmt]) || flow_steady(c)[stmt] ||
-        parts_refused(c, sums->name, TERMS_SUFFIX))
-        return false;
-    struct best_price best = best_price(c, p, stmt, NULL);
-    bool lacks = has_device(c->machine) ? !best.device : !best.needle;
-    for (int i = 0; i < c->needles->n && lacks; i++)
-        lacks = c->needles->at[i].nparts == 0 || !joined_on(c, &c->needles->at[i], p, stmt);
-    return lacks;
-}
-
-/* An instruction makes sums of few terms and adds them to nothing: each part is an issue of it, and
- * the parts are added by whoever adds. */
-static struct remake *list_terms(struct covering *c, int stmt) {
-    const struct program *p = c->cover->program;
-    const char *name = p->buffer[p->stmt[stmt].dst.buffer].name;
-    struct remake *x =
-        remake_new(c, arena_printf(&c->scratch, "terms of '%s'", name), MAX_WAYS + 1);
-    if (!lacks_sums(c, stmt)) return x;
-    for (int i = 0; i < c->needles->n && x->n < MAX_WAYS; i++) {
-        struct terms t;
-        if (!price_terms(c, &c->needles->at[i], stmt, &t)) continue;
-        struct outcome o = {.program = t.program,
-                            .at = {stmt, stmt + t.stmts},
-                            .by = rw_terms.name,
-                            .whole = rw_terms};
-        remake_add(c, x, t.text, t.price, o);
-    }
-    if (x->n > 0)
-        remake_add(c, x, "keep", price_of_keeping(c, stmt).cycles,
-                   (struct outcome){.program = NULL});
-    return x;
+    return remake_ask(c, x ? x : list_parts(c, stmt), stmt, at);
 }
 
 static struct program *in_terms(struct covering *c, int stmt, struct stretch *at) {
     struct remake *x = fork_known(c);
-    return remade(c, x ? x : list_terms(c, stmt), stmt, at);
+    return remake_ask(c, x ? x : list_terms(c, stmt), stmt, at);
 }
 
 static void terms_all(struct covering *c) {
@@ -610,106 +312,4 @@ void rewrite_all(struct covering *c) {
         s = at.to - 1;
     }
     note_step(c, "rewrites");
-}
-
-/* ---- asked for by name ---- */
-
-static const struct rewrite *rewrite_named(const char *name, size_t n) {
-    for (int r = 0; rewrites[r]; r++)
-        if (strlen(rewrites[r]->name) == n && !memcmp(rewrites[r]->name, name, n))
-            return rewrites[r];
-    return NULL;
-}
-
-static bool parse_sequence(const char *names, struct derivation *d, struct diags *diags) {
-    d->nsteps = 0;
-    for (const char *at = names;; at++) {
-        while (*at == ' ') at++;
-        size_t n = strcspn(at, ",");
-        const struct rewrite *r = rewrite_named(at, n);
-        if (!r || d->nsteps == MAX_DERIVATION) {
-            const char *wanted = arena_strndup(&diags->arena, at, n);
-            struct names known = {0};
-            for (int k = 0; rewrites[k]; k++) names_add(&diags->arena, &known, rewrites[k]->name);
-            if (!r)
-                diag_line(diags, "--rewrite", 0, 0, "no rewrite '%s', expected %s", wanted,
-                          names_listed(&diags->arena, wanted, &known));
-            else
-                diag_line(diags, "--rewrite", 0, 0, "more than %d rewrites", MAX_DERIVATION);
-            return false;
-        }
-        d->step[d->nsteps++] = r;
-        at += n;
-        if (!*at) return true;
-    }
-}
-
-/* Step k on some statement of the part, for some needle of sums or for none in mind. */
-static bool apply_steps(const struct needles *needles, struct program *p, int k,
-                        struct derivation *d) {
-    if (k == d->nsteps) {
-        d->program = p;
-        return true;
-    }
-    for (int s = d->from; s < d->to; s++)
-        for (int i = -1; i < needles->n; i++) {
-            const struct needle *n = i < 0 ? NULL : &needles->at[i];
-            struct product_types t;
-            struct failure f = {.stmt = s,
-                                .instr = n ? n->instr : -1,
-                                .needle_op = -1,
-                                .stmt_op = -1,
-                                .needle_axis = -1,
-                                .stmt_axis = -1,
-                                .operand = -1};
-            if (n && !d->step[k]->by_needle && !needle_product(n, &t)) continue;
-            struct program *q = d->step[k]->apply(p, &f, n);
-            if (!q) continue;
-            int to = d->to;
-            d->to += q->nstmts - p->nstmts;
-            if (apply_steps(needles, q, k + 1, d)) {
-                if (d->program != q) program_free(q);
-                return true;
-            }
-            d->to = to;
-            program_free(q);
-        }
-    return false;
-}
-
-struct program *mapper_rewrite(const struct program *p, const struct machine *m, const char *names,
-                               struct diags *diags) {
-    struct derivation d = {0};
-    if (!parse_sequence(names, &d, diags)) return NULL;
-    struct needles *needles = needles_open(m);
-    struct program *copy = program_copy(p);
-    bool done = false;
-    for (d.stmt = 0; d.stmt < p->nstmts && !done; d.stmt += !done) {
-        d.from = d.stmt;
-        d.to = d.stmt + 1;
-        done = apply_steps(needles, copy, 0, &d);
-    }
-    if (!done)
-        diag_line(diags, "--rewrite", 0, 0, "'%s' applies to no statement of '%s'", names, p->name);
-    struct text why = {0};
-    if (done && !derivation_prove(&d, p, &why)) {
-        diag_line(diags, "--rewrite", 0, 0, "'%s' was not proved on '%s': %s", names, p->name,
-                  why.at ? why.at : "");
-        program_free(d.program);
-        done = false;
-    }
-    text_free(&why);
-    program_free(copy);
-    needles_close(needles);
-    return done ? d.program : NULL;
-}
-
-struct reason mapper_rewrite_reason(const char *names) {
-    struct derivation d = {0};
-    struct diags none;
-    diags_init(&none);
-    parse_sequence(names, &d, &none);
-    diags_free(&none);
-    struct rewrite whole = derivation_whole(&d);
-    return reason_of(names, NULL, &whole);
 }

@@ -38,12 +38,12 @@ static void pair(const char *file, struct machine *m, int seed, struct text *see
     arena_free(&a);
 }
 
+/* Programs are drawn by the file's name, so another file changes no other one's. */
 static void machine_figures(void *seen, const char *file, int number) {
     struct machine *m = drawn_machine(file, NULL);
-    for (int k = 1; k <= PER_MACHINE; k++) {
-        int seed = number * PER_MACHINE + k;
-        if (sampled((size_t)seed)) pair(file, m, seed, seen);
-    }
+    int first = (int)(golden_hash(GOLDEN_HASH, file) % 100000) * PER_MACHINE;
+    for (int k = 1; k <= PER_MACHINE; k++)
+        if (sampled((size_t)(number * PER_MACHINE + k))) pair(file, m, first + k, seen);
     machine_free(m);
 }
 

@@ -262,7 +262,7 @@ bool result_finish(struct emitter *, struct nodes *, int operand, int depth);
 void nest_credits(struct emitter *, struct nodes *, bool give); /* of its results, at the root */
 
 /* out.c */
-/* Two slots in each memory, for `r`; `own`: what leaves the result's own memory at a time. */
+/* Slots in each memory, for `r`; `own`: what leaves the result's own memory at a time. */
 void way_place(struct emitter *, const struct opnd *, int buffer, const struct region *own,
                const struct region *r, int by, struct way_out *, int64_t *at);
 /* Around the grains of a tile: copies that collect their results begin, or all of the tile goes home. */

@@ -18,9 +18,9 @@ void way_place(struct emitter *e, const struct opnd *o, int buffer, const struct
         way->queue[k] = transfer_queue(w, e->moves, buffer, stop, k == way->n ? own : r, false, by,
                                        &way->completes[k]);
         if (k == way->n) break;
-        way->via[k].slots = 2;
+        way->via[k].slots = way_slots(e->nest);
         way->via[k].place = add_place(w, buffer, stop->memory, stop->align, &at[stop->memory],
-                                      slot_bytes(w, stop, r), 2);
+                                      slot_bytes(w, stop, r), way->via[k].slots);
     }
 }
 
@@ -76,7 +76,7 @@ static void turn(struct emitter *e, struct nodes *out, const struct opnd *stop, 
     struct held *via = &way->via[k];
     bool lent = !way_in_step(e, way, k);
     if (lent && !channel.rotating) edge_take(e->w, out, &back, channel);
-    add_rotate(e->w, out, via->place);
+    if (via->slots > 1) add_rotate(e->w, out, via->place);
     if (lent && channel.rotating) edge_take(e->w, out, &back, channel);
     via->whole = *r;
     via->slot = slot_make(&e->w->s->arena, &stop->geom, r);

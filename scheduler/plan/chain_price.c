@@ -119,7 +119,7 @@ static void leave_chain(struct pricing *c, const struct task *t, const struct op
                            .user = user,
                            .bus = in->bus,
                            .depth = c->plan->depth_out,
-                           .slots = o == own ? 1 : 2,
+                           .slots = o == own ? 1 : way_slots(c->nest),
                            .trips = o == own || !c->plan->collects ? g->all : results,
                            .cycles = f.cycles,
                            .issues = f.issues,

@@ -30,7 +30,7 @@ struct known_plan {
     int nprefix, given;
     uint64_t homes; /* what the homes of its tensors are, in one number */
     int64_t reserved[MAX_MEMORIES], grain_most;
-    bool ok;
+    bool way_single, ok;
     struct plan plan;
 };
 struct draft {

@@ -277,6 +277,7 @@ static bool plan_once(struct work *w, const struct moves *moves, struct draft *d
     if (old) {
         n->plan = old->plan;
         n->grain_most = old->grain_most;
+        n->way_single = old->way_single;
         return old->ok;
     }
     struct known_plan *k = arena_alloc(w->arena, sizeof *k);
@@ -288,6 +289,7 @@ static bool plan_once(struct work *w, const struct moves *moves, struct draft *d
     k->ok = nest_plan(w, moves, n);
     k->plan = n->plan;
     k->grain_most = n->grain_most;
+    k->way_single = n->way_single;
     k->next = d->known[number];
     d->known[number] = k;
     return k->ok;

@@ -48,6 +48,7 @@ struct nest {
     struct grain grain[MAX_AXES]; /* of the chain */
     bool registers; /* some operand of the chain lies where addresses are constants */
     int64_t grain_most; /* of the chain along axes whose extent is free; 0: as the needles say */
+    bool way_single;    /* results have one slot, not two, in each memory on their way home */
     int first;          /* statement: the nest stands in its place */
     int group;          /* 1 + the group that it is in (groups.c); 0: none */
     bool leads;         /* the first nest of its group */
@@ -69,6 +70,11 @@ struct nest {
     int nfeeds;
     struct plan plan;
 };
+
+/* Of a result, in each memory on its way home. */
+static inline int way_slots(const struct nest *n) {
+    return n->way_single ? 1 : 2;
+}
 
 /* grid.c */
 bool grid_possible(const struct work *, const struct nest *); /* its tiles may be those of several instances */

@@ -232,7 +232,7 @@ static void put_window(struct writer *k, const struct window *x) {
 }
 
 static void put_nest(struct writer *k, const struct nest *n) {
-    PUT(k, n->grain_most, n->group > 0, (int64_t)n->slid, n->given);
+    PUT(k, n->grain_most, n->way_single, n->group > 0, (int64_t)n->slid, n->given);
     put_loops(k, n->prefix, n->nprefix);
     put(k, n->nwindows);
     for (int i = 0; i < n->nwindows; i++) put_window(k, &n->window[i]);

@@ -206,7 +206,7 @@ static bool price_way(struct pricing *c, const struct task *t, int i) {
     c->leaves = c->drain;
     for (const struct opnd *o = t->op[i].to; o; o = o->to) {
         struct stream before = c->drain;
-        struct hold via = {.depth = h->depth, .slots = 2}; /* on the way home (way_place) */
+        struct hold via = {.depth = h->depth, .slots = way_slots(c->nest)};
         const struct instr *in =
             copy_price(c->w, c->moves, c->plan, t, o, acc, false, via.depth, 0).in;
         if (!in) return false;

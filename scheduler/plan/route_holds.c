@@ -19,22 +19,23 @@ static int64_t held_bytes(struct work *w, const struct moves *moves, const struc
     return copy_price(w, moves, p, t, stop, acc, true, depth, 0).bytes;
 }
 
-/* A result's two slots in each memory on its way home. */
+/* A result's slots in each memory on its way home. */
 static void add_ways(struct work *w, const struct moves *moves, const struct nest *n,
                      const struct plan *p, int64_t *bytes) {
     const struct task *core = &w->task[n->core];
     for (int i = 0; i < core->nops && !n->nchain; i++)
         for (const struct opnd *o = core->op[i].to; o; o = o->to)
-            bytes[o->memory] += 2 * copy_price(w, moves, p, core, o, &w->p->stmt[core->stmt].dst,
-                                               false, p->hold[i].depth, 0)
-                                        .bytes;
+            bytes[o->memory] +=
+                way_slots(n) * copy_price(w, moves, p, core, o, &w->p->stmt[core->stmt].dst, false,
+                                          p->hold[i].depth, 0)
+                                   .bytes;
     for (int c = 0; c < n->nchain; c++) {
         const struct task *t = &w->task[n->chain[c].task];
         for (int i = 0; i < t->nops; i++)
             for (const struct opnd *o = t->op[i].to; o; o = o->to) {
                 struct region r;
                 chain_way_region(w, p, n, t, o, &r);
-                bytes[o->memory] += 2 * slot_bytes(w, o, &r);
+                bytes[o->memory] += way_slots(n) * slot_bytes(w, o, &r);
             }
     }
 }

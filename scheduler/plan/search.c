@@ -150,6 +150,7 @@ static const size_t FOUND = offsetof(struct search, memo); /* where what is reme
 
 static void remember(struct search *s) {
     s->known->grain_most = s->nest->grain_most;
+    s->known->way_single = s->nest->way_single;
     s->known->steps = steps(s->w, s->nest);
     s->known->enough = s->enough;
     if (s->npool) s->known->cost = nest_cost(s);
@@ -158,6 +159,7 @@ static void remember(struct search *s) {
 
 static bool recall(struct search *s) {
     s->nest->grain_most = s->known->grain_most;
+    s->nest->way_single = s->known->way_single;
     if (s->known->found) memcpy((char *)s + FOUND, s->known->found, sizeof *s - FOUND);
     return s->known->found != NULL;
 }
@@ -183,16 +185,27 @@ void nest_drop(struct search *s) {
 
 /* ---- a search ---- */
 
-/* Short reductions stay whole inside (windows of convolutions) unless nothing fits then; at last
- * the chain takes small grains. */
+static bool has_ways(const struct work *w, const struct nest *n) {
+    for (int c = -1; c < n->nchain; c++) {
+        const struct task *t = &w->task[c < 0 ? n->core : n->chain[c].task];
+        for (int i = 0; i < t->nops; i++)
+            if (t->op[i].to) return true;
+    }
+    return false;
+}
+
+/* Short reductions stay whole inside (windows of convolutions) unless nothing fits then; after that
+ * the chain takes small grains; at last results have one slot in each memory on their way home, so
+ * that each waits for the one before. */
 static void search_make(struct search *s) {
     struct nest *n = s->nest;
     memset((char *)s + FOUND, 0, sizeof *s - FOUND);
     s->w->copies = copies_new(s->w);
     s->enough = 0;
-    for (int pass = 0; pass < 3 && !s->npool; pass++) {
+    for (int pass = 0; pass < (has_ways(s->w, n) ? 4 : 3) && !s->npool; pass++) {
         if (!space_axes(s)) break;
         if (pass == 2) n->grain_most = 16;
+        n->way_single = pass == 3;
         if (!pass) space_keep_whole(s, SMALL_REDUCTION);
         s->memo = memo_new(known_arena(s->w->searches));
         s->nfinal = 0;

@@ -3,6 +3,7 @@
 #define ISAMAP_SCHEDULER_PLAN_SEARCH_KNOWN_H
 
 #include "ir/arena.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 struct known_searches;
@@ -23,6 +24,7 @@ struct known_search {
     struct known_search *next;
     struct nest_key key;
     int64_t grain_most; /* of the nest, afterwards */
+    bool way_single;    /* likewise */
     int64_t steps;      /* plans that it could look at */
     int64_t enough;     /* with no fewer it finds the same; more than `steps`: these ended it */
     double cost;        /* of the best plan, where something fits */

@@ -137,6 +137,8 @@ static const struct mutant lanes_mutants[] = {
     {"issue relu(C = c) do 2 axes (j: j) at (i = i0, j = j0)\n", "", 0, "instances of statement 2"},
     {"do 2 axes", "do 1 axes", 0, "axis 'k' of statement 1 has no value"},
     {"max(T[i, j], 0)", "min(T[i, j], 0)", 0, "does not compute"},
+    {"max(T[i, j], 0)", "select(T[i, j] == 777, 3, max(T[i, j], 0))", 0, "does not compute"},
+    {"max(T[i, j], 0)", "max(T[i, j], min(0, 0))", 0, NULL},
     {"max(T[i, j], 0)", "clip(T[i, j], 0, inf)", 0,
      NULL}, /* the same function, written otherwise */
     {"parallel core", "parallel thread", 0, "no unit 'thread'"},

@@ -109,6 +109,22 @@ static union value random_value(uint64_t *state, enum type type) {
     return x;
 }
 
+static bool compares(const struct stmt *s) {
+    for (int k = 0; k < s->nops; k++)
+        if (op_info[s->op[k].code].error == ERROR_COMPARE) return true;
+    return false;
+}
+
+/* A literal of a statement of such a type; x where there is none. */
+static union value some_literal(uint64_t *state, const struct stmt *s, enum type type,
+                                union value x) {
+    uint64_t n = 0;
+    for (int k = 0; k < s->nops; k++)
+        if (s->op[k].code == OP_LITERAL && s->op[k].type == type && random_bits(state) % ++n == 0)
+            x = s->op[k].value;
+    return x;
+}
+
 static bool same_access(const struct program *p, const struct access *a, const struct access *b) {
     if (a->buffer != b->buffer || a->has_fill != b->has_fill) return false;
     size_t n = (size_t)p->buffer[a->buffer].ndims * (size_t)(p->naxes + 1);
@@ -151,19 +167,36 @@ static enum type target_type(const struct search *c, int target) {
     return c->v->p->buffer[target == SELF ? s->dst.buffer : s->read[target].buffer].type;
 }
 
+/* A value for read t, behind those that are given. What is compared must be equal at times, to
+ * another read or to a literal: no two numbers drawn are. */
+static union value draw(struct search *c, int t, const union value *given,
+                        const union value *rest) {
+    enum type type = target_type(c, c->target[t]);
+    union value x = random_value(&c->random, type);
+    if (!compares(c->stmt) && !compares(c->h->stmt)) return x;
+    uint64_t how = random_bits(&c->random) % 8;
+    int other = (int)(random_bits(&c->random) % (uint64_t)(t + 1));
+    if (how == 0 && other == t) return rest[type];
+    if (how == 0 && target_type(c, c->target[other]) == type) return given[other];
+    if (how == 1) return some_literal(&c->random, c->stmt, type, x);
+    if (how == 2) return some_literal(&c->random, c->h->stmt, type, x);
+    return x;
+}
+
 /* With what the first `known` reads of the statement stand for. */
 static bool same_once(struct search *c, int known) {
     const struct program *p = c->v->p, *b = c->h->bound;
     const struct stmt *hay = c->stmt, *needle = c->h->stmt;
     enum type type = p->buffer[hay->dst.buffer].type;
-    union value rest[TYPE_COUNT], hay_read[MAX_READS], read[MAX_READS];
+    union value rest[TYPE_COUNT], given[MAX_READS + 1], hay_read[MAX_READS], read[MAX_READS];
     for (int t = 0; t < TYPE_COUNT; t++) rest[t] = random_value(&c->random, (enum type)t);
     union value self = rest[type], start;
     double axis = (double)(random_bits(&c->random) % 1000), other = axis + 1;
     for (int r = 0; r < hay->nreads; r++) hay_read[r] = rest[target_type(c, r)];
-    for (int t = 0; t < known; t++)
-        *(c->target[t] == SELF ? &self : &hay_read[c->target[t]]) =
-            random_value(&c->random, target_type(c, c->target[t]));
+    for (int t = 0; t < known; t++) {
+        given[t] = draw(c, t, given, rest);
+        *(c->target[t] == SELF ? &self : &hay_read[c->target[t]]) = given[t];
+    }
     for (int r = 0; r < hay->nreads; r++) hay_read[r] = hay_read[first_same(p, hay, r)];
     for (int r = 0; r < needle->nreads; r++) {
         int at = c->now.read[first_same(b, needle, r)];

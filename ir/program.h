@@ -224,7 +224,7 @@ int64_t stmt_macs(const struct stmt *);                           /* at each poi
 int64_t stmt_operations(const struct program *, const struct stmt *); /* at each point; the product and sum of a MAC are not among them */
 bool stmt_is_mac(const struct program *, const struct stmt *);    /* sum of products: combine is + and the value's root (under casts) is a product */
 /* steady[nstmts], of those that come in as true: statements that need be executed once for any number of runs, as constants alone decide what they
- * give. Sums of products and fills are not among them. */
+ * give. Sums of products are not among them, nor fills that cost no more than reading them. */
 void program_steady(const struct program *, bool *steady);
 bool stmt_steady(const struct program *, const struct stmt *);    /* one of them that reads, as far as it alone says */
 bool buffer_steady(const struct program *, int buffer);           /* a constant, or what such statements write */

@@ -34,13 +34,21 @@ static bool *sums_of(const struct program *p) {
     return sum;
 }
 
-/* Sums of products are left where instructions execute them; fills cost no more than what they
- * would be read from, but for those that a sum begins with, and numbers, which would stand between
- * the statements of a chain that use them. */
+/* Does a fill compute functions of the axes, as a transform's cosines? That costs more than reading
+ * what it gives. */
+static bool computes(const struct stmt *s) {
+    for (int o = 0; o < s->nops; o++)
+        if (op_info[s->op[o].code].units > 1) return true;
+    return false;
+}
+
+/* Sums of products are left where instructions execute them; other fills cost no more than what
+ * they would be read from, but for those that a sum begins with, and numbers, which would stand
+ * between the statements of a chain that use them. */
 static bool may_be(const struct program *p, const struct stmt *s, uint64_t open, const bool *sum) {
     const struct buffer *b = &p->buffer[s->dst.buffer];
     bool may = s->scope == 0 && b->role == ROLE_TEMP && !b->size && !(s->axes & open) &&
-               (s->nreads > 0 || b->elements == 1 ||
+               (s->nreads > 0 || b->elements == 1 || computes(s) ||
                 (sum ? sum[s->dst.buffer] : begins_sum(p, s->dst.buffer)));
     return may && !stmt_is_mac(p, s);
 }
@@ -75,7 +83,7 @@ bool buffer_steady(const struct program *p, int buffer) {
 
 bool stmt_steady(const struct program *p, const struct stmt *s) {
     uint64_t open = axes_open(p);
-    bool steady = s->nreads > 0 && may_be(p, s, open, NULL);
+    bool steady = (s->nreads > 0 || computes(s)) && may_be(p, s, open, NULL);
     for (int r = 0; r < s->nreads && steady; r++)
         steady = made_of_constants(p, s->read[r].buffer, open, DEEPEST);
     return steady;

@@ -52,6 +52,11 @@ static void test_sums(void **state) {
     expect("c[0] = 3; Y[i,j] = X[i,j] + c[0]", "yn");
     expect("s[i] = 3; Y[i,j] = X[i,j] + s[i]", "nn");
     expect("c[0] = 0; c[0] += X[i,j]; Y[i,j] = c[0]", "nnn");
+    /* nor is one that computes functions of the axes, unless a run adds to it */
+    expect("V[i,j] = cos(f32(i * j)); Y[i,j] = X[i,j] * V[i,j]", "yn");
+    expect("V[i,j] = f32(i * j) * 0.5; Y[i,j] = X[i,j] * V[i,j]", "nn");
+    expect("V[i,j] = exp(f32(i)); V[i,j] += X[i,j]; Y[i,j] = V[i,j]", "nnn");
+    expect("V[i,j] = exp(f32(i)); Y[i,j] = 0; Y[i,j] += X[i,k] * V[k,j]", "ynn");
 }
 
 /* However long the chain is; and what a run gives, at its end, is felt at its other end. */

@@ -13,20 +13,28 @@ struct fourier {
     int64_t n, taken, bins;        /* of the transform; elements of x in it; of the result */
     int part; /* the dimension of x of real and imaginary parts; -1: reals without one */
     bool complex, inverse;
+    bool mirrored; /* x is the first half of the bins of reals, which are the result */
 };
 
-/* scale · function(2πkn / N) for all bins k and elements n, with the window's n-th value */
+/* How often element n counts. Of mirrored bins the first stands for itself, of an even number the
+ * last one does too. */
+static const char *weight(struct import *im, const struct fourier *f, const char *n) {
+    if (f->window) return tensor_element(im, f->window, &n);
+    if (!f->mirrored) return "1";
+    return arena_printf(im->arena, "select(i64(%s) * 2 %% %" PRId64 " == 0, 1, 2)", n, f->n);
+}
+
+/* scale · function(2πkn / N) for all bins k and elements n, times how often n counts */
 static struct tensor *wave(struct import *im, const struct fourier *f, const char *function,
                            double scale) {
     int64_t extent[2] = {f->bins, f->taken};
     struct tensor *w = tensor_temporary(im, f->y->buffer, function, f->x->type, 2, extent);
     if (!w) return NULL;
     const char *at[2] = {axis_for(im, "k", f->bins), axis_for(im, "n", f->taken)};
-    const char *window = f->window ? tensor_element(im, f->window, &at[1]) : "1";
     emit_statement(im, "%s = %s(%.3s(f64(i64(%s) * i64(%s) %% %" PRId64 ") * %s) * %s * f64(%s))",
                    tensor_element(im, w, at), type_name(f->x->type), function, at[0], at[1], f->n,
                    text_number(im, TYPE_F64, 2 * 3.14159265358979323846 / (double)f->n),
-                   text_number(im, TYPE_F64, scale), window);
+                   text_number(im, TYPE_F64, scale), weight(im, f, at[1]));
     axes_release(im);
     return w;
 }
@@ -36,7 +44,7 @@ static struct tensor *wave(struct import *im, const struct fourier *f, const cha
 static bool transform(struct import *im, const struct fourier *f, const char **from,
                       const char **to, const char *k, const char *n, struct tensor *const wave[3]) {
     const char *at[2] = {k, n};
-    for (int part = 0; part < 2; part++) {
+    for (int part = 0; part < (f->mirrored ? 1 : 2); part++) {
         to[f->y->ndims - 1] = part ? "1" : "0";
         const char *y = tensor_element(im, f->y, to);
         emit_statement(im, "%s = 0", y);
@@ -92,17 +100,19 @@ bool op_dft(struct import *im) {
         !axis_normal(im, axis, f.x->ndims, &at))
         return false;
     if (at == f.x->ndims - 1) return node_fail(im, "the axis is the one of the parts of numbers");
-    if (onesided && (inverse || f.complex))
-        return node_fail(im, "half of the bins are had of real numbers, forward, alone");
-    f.n = f.x->extent[at];
+    if (onesided && f.complex != (inverse != 0))
+        return node_fail(im, "half of the bins are had of real numbers; they lead back to some");
+    f.inverse = inverse != 0;
+    f.mirrored = onesided && f.inverse;
+    f.n = f.mirrored ? 2 * (f.x->extent[at] - 1) : f.x->extent[at];
     if (!known_input(im, "dft_length", 1, &f.n)) return false;
     if (f.n < 1 || f.n > MAX_COUNT) return node_fail(im, "the length is %" PRId64, f.n);
-    f.inverse = inverse != 0;
-    f.taken = f.n < f.x->extent[at] ? f.n : f.x->extent[at];
-    f.bins = onesided ? f.n / 2 + 1 : f.n;
+    f.taken = f.mirrored ? f.n / 2 + 1 : f.n;
+    if (f.taken > f.x->extent[at]) f.taken = f.x->extent[at];
+    f.bins = onesided && !f.inverse ? f.n / 2 + 1 : f.n;
     for (int d = 0; d < f.x->ndims; d++) extent[d] = f.x->extent[d];
     extent[at] = f.bins;
-    extent[f.x->ndims - 1] = 2;
+    extent[f.x->ndims - 1] = f.mirrored ? 1 : 2;
     if (!(f.y = node_result(im, f.x->type, f.x->ndims, extent)) || !waves(im, &f, w)) return false;
     axes_for(im, f.y->ndims - 1, extent, to);
     for (int d = 0; d < f.x->ndims - 1; d++) from[d] = to[d];

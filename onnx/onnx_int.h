@@ -247,6 +247,11 @@ bool inner_lower(struct import *, struct inner *, const char *op);
 /* the same of one or two inputs (b NULL: one), without attributes */
 bool inner_node(struct import *, const char *op, const char *a, const char *b, const char *to);
 
+/* ---- op_blocks.c ---- */
+struct tensor *fields_open(struct import *, struct tensor *bytes, int64_t bits, const char *suffix);
+void fields_dequantise(struct import *, struct tensor *y, struct tensor *fields, struct tensor *scale, struct tensor *zero,
+                       int64_t bits);
+
 /* ---- loop_count.c ---- */
 enum loop_end { LOOP_END_FAILED, LOOP_END_KNOWN, LOOP_END_BY_VALUE };
 /* How often a Loop's body runs, if its condition was true before: *steps, which comes in as the most there may be. By value: it
@@ -369,7 +374,8 @@ bool standard_domain(const char *domain);
     X(RotaryEmbedding, 4, 4, ms_rotary_embedding) X(QLinearWhere, 8, 9, qlinear_where) \
     X(QEmbedLayerNormalization, 1, 18, qembed_layer_normalization) \
     X(GatherBlockQuantized, 3, 4, gather_block_quantized) \
-    X(DynamicQuantizeLSTM, 3, 12, dynamic_quantize_lstm) X(MoE, 3, 8, experts)
+    X(DynamicQuantizeLSTM, 3, 12, dynamic_quantize_lstm) X(MoE, 3, 8, experts) \
+    X(QMoE, 3, 15, experts)
 /* The same for the domain ai.onnx.ml. */
 #define ML_OPERATORS(X) \
     X(Scaler, 1, 1, ml_scaler) X(Normalizer, 1, 1, ml_normalizer) \

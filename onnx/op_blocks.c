@@ -273,8 +273,8 @@ bool op_matmul_nbits(struct import *im) {
 }
 
 /* The fields of all bytes, in f32; the last dimension is so many times as long. */
-static struct tensor *fields_open(struct import *im, struct tensor *bytes, int64_t bits,
-                                  const char *suffix) {
+struct tensor *fields_open(struct import *im, struct tensor *bytes, int64_t bits,
+                           const char *suffix) {
     int64_t each = 8 / bits, extent[MAX_DIMS];
     const char *from[MAX_DIMS], *to[MAX_DIMS];
     int last = bytes->ndims - 1;
@@ -293,12 +293,33 @@ static struct tensor *fields_open(struct import *im, struct tensor *bytes, int64
     return t;
 }
 
+/* What open fields stand for: y has their shape; scales and zero points (NULL: the middle) either
+ * divide the last dimension into blocks or have one dimension less. */
+void fields_dequantise(struct import *im, struct tensor *y, struct tensor *fields,
+                       struct tensor *scale, struct tensor *zero, int64_t bits) {
+    int64_t extent[MAX_DIMS];
+    const char *to[MAX_DIMS], *block[MAX_DIMS];
+    int last = y->ndims - 1;
+    memcpy(extent, y->extent, sizeof extent);
+    extent[last] = scale->ndims == y->ndims ? scale->extent[last] : 1;
+    int64_t size = y->extent[last] / extent[last];
+    axes_release(im);
+    axes_for(im, y->ndims, extent, block);
+    memcpy(to, block, sizeof to);
+    to[last] = affine_text(im, 2, (int64_t[]){size, 1},
+                           (const char *[]){block[last], axis_for(im, "b", size)}, 0);
+    const char *middle = text_number(im, TYPE_F32, (double)(1 << (bits - 1)));
+    emit_statement(im, "%s = %s((%s - %s) * f32(%s))", tensor_element(im, y, to),
+                   type_name(y->type), tensor_element(im, fields, to),
+                   zero ? tensor_element(im, zero, block) : middle,
+                   tensor_element(im, scale, block));
+}
+
 /* Rows of a table of fields and of their scales and zero points, then what the fields stand for. */
 bool op_gather_block_quantized(struct import *im) {
     static const char *const name[3] = {"rows", "scales", "zeros"};
     struct tensor *t[3] = {node_input(im, 0), node_input(im, 2), node_input(im, 3)};
-    int64_t bits = 4, size = 128, extent[MAX_DIMS];
-    const char *to[MAX_DIMS], *block[MAX_DIMS];
+    int64_t bits = 4, size = 128;
     int axis, along, last = t[0]->ndims - 1;
     if (!attribute_int(im, "bits", &bits) || !attribute_int(im, "block_size", &size) ||
         !attribute_axis(im, "gather_axis", 0, t[0]->ndims, &axis) ||
@@ -326,20 +347,8 @@ bool op_gather_block_quantized(struct import *im) {
         t[k] = name_find(&im->value, rows);
         if (k != 1 && !(t[k] = fields_open(im, t[k], bits, k ? "zero" : "fields"))) return false;
     }
-    int n = t[0]->ndims;
-    struct tensor *y = node_result(im, type, n, t[0]->extent);
-    if (!y) return false;
-    memcpy(extent, t[0]->extent, sizeof extent);
-    extent[n - 1] = count;
-    axes_release(im);
-    axes_for(im, n, extent, block);
-    memcpy(to, block, sizeof to);
-    to[n - 1] = affine_text(im, 2, (int64_t[]){size, 1},
-                            (const char *[]){block[n - 1], axis_for(im, "b", size)}, 0);
-    const char *zero = t[2] ? tensor_element(im, t[2], block)
-                            : text_number(im, TYPE_F32, (double)(1 << (bits - 1)));
-    emit_statement(im, "%s = %s((%s - %s) * f32(%s))", tensor_element(im, y, to), type_name(type),
-                   tensor_element(im, t[0], to), zero, tensor_element(im, t[1], block));
-    return true;
+    struct tensor *y = node_result(im, type, t[0]->ndims, t[0]->extent);
+    if (y) fields_dequantise(im, y, t[0], t[1], t[2], bits);
+    return y != NULL;
 }
 #endif

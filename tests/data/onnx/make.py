@@ -663,3 +663,36 @@ for bits, size, zero in ((4, 16, None), (4, 32, 'u8'), (8, 32, 'u8')): # inputs 
     x[1, :, :size] = 0
     case('matmul_nbits_%d_%d%s_level4' % (bits, size, '_' + zero if zero else ''), [ms('MatMulNBits', ['x', 'b', 's', 'z' if zero else '', '', 'bias'], K=depth, N=rows, bits=bits, block_size=size, accuracy_level=4)],
          {'x': x}, c, {'y': T.FLOAT})
+
+# Back from half of the bins, by numpy: ONNX Runtime has other values where a length is given
+def half_back(name, shape, axis, length, opset):
+    x = fl(*shape)
+    node = h.make_node('DFT', ['x', 'n' if length else ''] + (['a'] if opset >= 20 else []), ['y'], onesided=1, inverse=1, **({} if opset >= 20 else {'axis': axis}))
+    y = np.fft.irfft(x[..., 0] + 1j * x[..., 1], n=length, axis=axis).astype(np.float32)[..., None]
+    case('dft_half_back_' + name, [node], {'x': x}, dict(known(n=length) if length else {}, **(known(a=axis) if opset >= 20 else {})), {'y': T.FLOAT}, opset, [y])
+half_back('even', (3, 8, 2, 2), 1, None, 17)
+half_back('odd', (2, 9, 2), 1, 15, 20)
+half_back('fewer', (2, 9, 2), 1, 12, 20)
+half_back('more', (2, 5, 2), 1, 12, 20)
+
+# Experts of few bits
+def coded(name, tokens, count, k, bits, block=0, zero=False, own=False, how='silu', norm=1):
+    wide, inner, width = 2 if how == 'swiglu' else 1, 32, 16
+    c, x = {}, {'x': fl(tokens, width), 'r': fl(tokens, count)}
+    for p, rows, depth in (('1', wide * inner, width), ('2', width, inner)):
+        many = depth // block if block else rows
+        c['w' + p] = u8(count, rows, depth * bits // 8)
+        c['s' + p] = steps_of(*((count, rows, many) if block else (count, rows))) / 2 ** (bits - 4)
+        c['b' + p] = fl(count, rows)
+        if zero: c['z' + p] = u8(*((count, rows) if block else (count,)), -(-many * bits // 8))
+    if own: x['o'] = rng.random((tokens, count)).astype(np.float32)
+    a = dict(swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0) if how == 'swiglu' else {}
+    if block: a['block_size'] = block
+    case('qmoe_' + name, [ms('QMoE', ['x', 'r', 'w1', 's1', 'b1', 'w2', 's2', 'b2', '', '', ''] + (['z1', 'z2'] if zero else ['', '']) + ['', 'o' if own else ''], k=k, activation_type=how,
+                             normalize_routing_weights=norm, expert_weight_bits=bits, weights_prepacked=0, **a)], x, c, {'y': T.FLOAT})
+coded('columns', 5, 4, 2, 4)
+coded('columns_zero', 3, 4, 1, 8, zero=True, how='swiglu', norm=0)
+coded('blocks', 5, 4, 2, 4, block=16, how='swiglu')
+coded('blocks_zero', 1, 6, 2, 4, block=16, zero=True, how='gelu')
+coded('own_shares', 5, 4, 2, 2, block=16, own=True, norm=0)
+coded('own_shares_whole', 1, 6, 2, 4, own=True)

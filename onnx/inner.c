@@ -33,6 +33,13 @@ void inner_int(struct import *im, struct inner *n, const char *name, int64_t val
     a->i = value;
 }
 
+void inner_ints(struct import *im, struct inner *n, const char *name, int count,
+                const int64_t *values) {
+    Onnx__AttributeProto *a = attribute_new(im, n, name);
+    a->n_ints = (size_t)count;
+    a->ints = arena_copy(im->arena, values, sizeof *values * (size_t)count);
+}
+
 void inner_float(struct import *im, struct inner *n, const char *name, double value) {
     Onnx__AttributeProto *a = attribute_new(im, n, name);
     a->has_f = true;

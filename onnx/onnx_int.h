@@ -229,7 +229,7 @@ bool graph_nodes(struct import *, const Onnx__GraphProto *);
 /* ---- inner.c ---- */
 
 /* A node inside the node being lowered; inputs NULL or "": not given. */
-enum { INNER_INPUTS = 8, INNER_OUTPUTS = 4 };
+enum { INNER_INPUTS = 9, INNER_OUTPUTS = 4 };
 struct inner {
     const char *input[INNER_INPUTS], *output[INNER_OUTPUTS];
     int ninputs;
@@ -239,6 +239,7 @@ struct inner {
 const char *inner_name(struct import *, const char *suffix); /* of a value; nothing else has it */
 const char *inner_value(struct import *, struct tensor *, const char *suffix); /* names a temporary */
 void inner_int(struct import *, struct inner *, const char *name, int64_t value);
+void inner_ints(struct import *, struct inner *, const char *name, int n, const int64_t *values);
 void inner_float(struct import *, struct inner *, const char *name, double value);
 void inner_string(struct import *, struct inner *, const char *name, const char *value);
 /* the node's attributes, but for those whose names begin with `but` (NULL: all) */
@@ -375,7 +376,8 @@ bool standard_domain(const char *domain);
     X(QEmbedLayerNormalization, 1, 18, qembed_layer_normalization) \
     X(GatherBlockQuantized, 3, 4, gather_block_quantized) \
     X(DynamicQuantizeLSTM, 3, 12, dynamic_quantize_lstm) X(MoE, 3, 8, experts) \
-    X(QMoE, 3, 15, experts)
+    X(QMoE, 3, 15, experts) X(QLinearConv, 8, 9, channels_last) \
+    X(NhwcMaxPool, 1, 1, channels_last) X(TransposeMatMul, 2, 2, fused_matmul)
 /* The same for the domain ai.onnx.ml. */
 #define ML_OPERATORS(X) \
     X(Scaler, 1, 1, ml_scaler) X(Normalizer, 1, 1, ml_normalizer) \

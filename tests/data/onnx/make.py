@@ -696,3 +696,11 @@ coded('blocks', 5, 4, 2, 4, block=16, how='swiglu')
 coded('blocks_zero', 1, 6, 2, 4, block=16, zero=True, how='gelu')
 coded('own_shares', 5, 4, 2, 2, block=16, own=True, norm=0)
 coded('own_shares_whole', 1, 6, 2, 4, own=True)
+
+# Channels in the last dimension, as ONNX Runtime's optimiser writes them
+case('qlinear_conv_channels_last', [ms('QLinearConv', ['x', 'xs', 'xz', 'w', 'ws', 'wz', 'ys', 'yz', 'b'], channels_last=1, pads=[1, 0, 1, 1], strides=[2, 1], group=2)], {'x': u8(1, 7, 6, 4)},
+     {'xs': f(0.02), 'xz': np.uint8(121), 'w': i8(6, 2, 3, 3), 'ws': steps_of(6), 'wz': np.zeros(6, np.int8), 'ys': f(0.5), 'yz': np.uint8(128), 'b': rng.integers(-99, 99, 6).astype(np.int32)}, {'y': T.UINT8})
+case('qlinear_conv_channels_first', [ms('QLinearConv', ['x', 'xs', 'xz', 'w', 'ws', 'wz', 'ys', 'yz'])], {'x': u8(1, 4, 7, 6)},
+     {'xs': f(0.02), 'xz': np.uint8(121), 'w': i8(6, 4, 3, 3), 'ws': f(0.03), 'wz': np.int8(0), 'ys': f(0.5), 'yz': np.uint8(128)}, {'y': T.UINT8})
+case('nhwc_max_pool', [ms('NhwcMaxPool', ['x'], kernel_shape=[3, 2], strides=[2, 2], ceil_mode=1)], {'x': i8(2, 6, 7, 3)}, {}, {'y': T.INT8})
+case('transpose_matmul', [ms('TransposeMatMul', ['a', 'b'], transA=1, alpha=0.5)], {'a': fl(2, 7, 4), 'b': fl(2, 7, 5)}, {}, {'y': T.FLOAT})

@@ -34,6 +34,24 @@ static bool step(struct emitter *e, struct nodes *out, int d, int flow, body_fn 
     return ok;
 }
 
+/* One queue fills and stores, and what it does is told in its order:
+ *
+ *   moves    fill 0 | fill 1          | store 0, fill 2 | store 1, fill 3 | ... | store n - 1
+ *   instr.          | compute 0       | compute 1       | compute 2       | ...
+ *
+ * That fill i is there says that store i - 2 is over, whose slot result i takes. That result i - 2
+ * is there says that its operands are no longer read, whose slots fill i takes behind its store. So
+ * one token each way is enough, and no slot is given back. */
+bool emit_behind(struct emitter *e, struct nodes *out, int d, int flow, body_fn body) {
+    bool war = e->flow[flow].war;
+    e->flow[flow].war = false;
+    e->behind = true;
+    bool ok = emit_ahead(e, out, d, flow, body);
+    e->behind = false;
+    e->flow[flow].war = war;
+    return ok;
+}
+
 bool emit_ahead(struct emitter *e, struct nodes *out, int d, int flow, body_fn body) {
     struct work *w = e->w;
     struct arena *a = &w->s->arena;

@@ -91,7 +91,8 @@ static bool core_body(struct emitter *e, struct nodes *out, int d) {
     const struct plan *p = &e->nest->plan;
     if (ring_turns_at(e, d)) return emit_turns(e, out, d, core_body);
     int ahead = ahead_at(e, d);
-    if (ahead >= 0) return emit_ahead(e, out, d, ahead, core_depth);
+    if (ahead >= 0)
+        return (e->flow[ahead].behind ? emit_behind : emit_ahead)(e, out, d, ahead, core_depth);
     if (pieces_ahead_at(e, d)) return emit_pieces_ahead(e, out, d, core_depth);
     if (e->ahead.depth && d == e->ahead.depth) return emit_piece_steps(e, out, d, core_depth);
     if (asks_split(e, d)) return asks_steps(e, out, d, core_body);
@@ -108,6 +109,9 @@ static bool core_depth(struct emitter *e, struct nodes *out, int d) {
     const struct plan *p = &e->nest->plan;
     if (d < p->nloops) e->outset[d] = e->at[p->loop[d].axis].lo;
     feeds_emit(e, out, d, false);
+    for (int k = 0; k < e->nflows; k++)
+        if (e->early[k] && e->flow[k].behind && e->flow[k].depth == d)
+            fills_wait(e, out, &e->flow[k]);
     for (int i = 0; i < e->t->nops; i++)
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL && p->hold[i].depth == d &&
             !result_start(e, out, i, d))

@@ -46,6 +46,7 @@ struct filling { /* of one hold: the operand's in the memory at this place of it
 struct flow { /* all fills by one queue for another: the deepest set the pace */
     int queue, user, depth, credits, bracket;
     bool war, lends; /* a slot must be free first; its credit may last until it is filled again */
+    bool behind; /* the core's results leave on the same queue behind the next step's fills (ahead.c) */
     struct edge there, back;        /* to the user, and from it */
     struct signal channel, release; /* on these: one for each slot where a sync holds few tokens */
     struct signal apart;            /* to the user, of fills outside of its step and of pieces */
@@ -97,6 +98,7 @@ struct emitter {
     bool *shared;    /* [token_numbers]: credits could be taken for other tokens */
     bool drained;    /* the core's own result goes home */
     int root; /* depth outside of which results have their credits */
+    bool behind; /* inside a loop where they leave behind the next fills: no slot is given back (ahead.c) */
     bool inside; /* they have them behind the fills of that depth, whose tokens are the same */
     int parts_depth; /* loops around the pieces in which copies are filled; -1: they are filled whole */
     struct along from[MAX_OPERANDS][MAX_AXES]; /* what of each axis a copy covers, then */
@@ -292,6 +294,7 @@ void fills_close(struct emitter *, struct nodes *, int depth); /* releases, cred
 int fills_step(const struct emitter *, int depth);
 bool pieces_begin(struct emitter *, struct nodes *, int depth); /* the pieces of the first step of loop[depth] */
 bool fills_begin(struct emitter *, struct nodes *, int flow);
+void fills_wait(struct emitter *, struct nodes *, const struct flow *); /* the fills of the current step are there */
 void fills_turn(struct emitter *, struct nodes *, int flow, bool back);
 
 /* ahead.c: a loop in which each step's fills stand before the instructions of the step before. */
@@ -302,6 +305,7 @@ bool pieces_ahead_at(const struct emitter *, int depth);
 bool emit_pieces_ahead(struct emitter *, struct nodes *, int depth, body_fn);
 bool emit_piece_steps(struct emitter *, struct nodes *, int depth, body_fn);
 bool emit_ahead(struct emitter *, struct nodes *, int depth, int flow, body_fn);
+bool emit_behind(struct emitter *, struct nodes *, int depth, int flow, body_fn); /* where results leave behind these fills */
 
 /* feeds.c: the host's copies that turn with the loops outside of depth, before what is inside or after it */
 void feeds_emit(struct emitter *, struct nodes *, int depth, bool after);

@@ -46,6 +46,30 @@ static void choose_channels(const struct emitter *e, struct flow *c, const struc
     if (c->credits < (count < 0 ? COPY_SLOTS : count)) c->apart.channel = c->credits;
 }
 
+/* Does the queue also store the core's results, one for each of its steps, telling by the same
+ * tokens, and may they leave behind its fills of the next step? The plan says so by copies that
+ * stand ahead. */
+static bool leaves_behind(const struct emitter *e, const struct flow *c) {
+    const struct way_out *way = &e->out[0];
+    bool any = false, own = !way->n && e->store == c->queue,
+         on = way->n == 1 && way->via[0].slots > 1 && way->queue[1] == c->user &&
+              way->queue[0] == c->queue;
+    if (e->load >= 0 || !(own || on) || c->channel.rotating || c->release.rotating ||
+        !results_behind(e->w, e->nest, &e->nest->plan, c->depth, c->queue, c->user))
+        return false;
+    for (int i = 0; i < e->t->nops; i++)
+        if (own && e->t->op[i].writes && e->held[i].slots < 2) return false;
+    for (int i = 0; i < e->nfills; i++) {
+        const struct filling *f = &e->fill[i];
+        if (!flows(f, c)) continue;
+        if (f->level || f->keeps || f->hold->spread || f->completes >= 0 ||
+            (f->hold->depth == c->depth && f->held->slots < 2))
+            return false;
+        any |= f->hold->depth == c->depth && f->hold->ahead;
+    }
+    return any;
+}
+
 static struct flow flow_make(const struct emitter *e, const struct filling *first) {
     int root = e->nest->nprefix;
     const struct filling *pace = NULL;
@@ -88,9 +112,10 @@ static struct flow flow_make(const struct emitter *e, const struct filling *firs
             again = !parts_keep(e->w, &e->nest->plan, e->t, o, h, c.depth, c.credits);
         if (again && h->depth - 1 > c.bracket) c.bracket = h->depth - 1;
     }
-    if (ways_same_tokens(e, c.user) ||
-        (c.user == e->exec && (same_tokens(e) || (e->load >= 0 && !e->load_ahead))))
-        stay_in_result(e, &c);
+    bool same = ways_same_tokens(e, c.user) ||
+                (c.user == e->exec && (same_tokens(e) || (e->load >= 0 && !e->load_ahead)));
+    if (same) stay_in_result(e, &c);
+    c.behind = same && e->parts_depth < 0 && leaves_behind(e, &c);
     return c;
 }
 
@@ -381,7 +406,7 @@ static void credits(struct emitter *e, struct nodes *out, const struct flow *c, 
 /* Fills that stand a step ahead: the copies are those of the current tile when their token is
  * there.
  */
-static void fills_wait(struct emitter *e, struct nodes *out, const struct flow *c) {
+void fills_wait(struct emitter *e, struct nodes *out, const struct flow *c) {
     for (int i = 0; i < e->nfills; i++)
         if (is_filled_at(e, c->depth, c, 0, i)) hold_here(e, &e->fill[i]);
     edge_take(e->w, out, &c->there, c->channel);
@@ -400,7 +425,7 @@ bool fills_open(struct emitter *e, struct nodes *out, int d) {
     for (int k = 0; k < n; k++) {
         bool paced = pc[k].depth == d;
         if (e->early[k] && paced) {
-            fills_wait(e, out, &pc[k]);
+            if (!pc[k].behind) fills_wait(e, out, &pc[k]);
             if (!fill_spread(e, out, &pc[k], d)) return false;
             continue;
         }
@@ -450,6 +475,8 @@ static bool may_stand_ahead(const struct emitter *e, const struct flow *c, int n
 int fills_step(const struct emitter *e, int d) {
     const struct flow *pc = e->flow;
     int n = e->nflows;
+    for (int k = 0; k < n; k++)
+        if (pc[k].behind && pc[k].depth == d) return k;
     for (int k = 0; k < n && e->parts_depth < 0; k++)
         if (pc[k].depth == d && pc[k].credits > 1 && pc[k].there.kind == EDGE_TOKEN &&
             pc[k].back.kind == EDGE_TOKEN && pc[k].war && pc[k].lends &&
@@ -461,7 +488,7 @@ int fills_step(const struct emitter *e, int d) {
 bool fills_begin(struct emitter *e, struct nodes *out, int flow) {
     const struct flow *c = &e->flow[flow];
     turns_at(e, out, c->depth, c, flow);
-    edge_take(e->w, out, &c->back, c->release);
+    if (c->war) edge_take(e->w, out, &c->back, c->release);
     for (int i = 0; i < e->nfills; i++)
         if (is_filled_at(e, c->depth, c, flow, i) && !fill_slot(e, out, &e->fill[i])) return false;
     edge_give(e->w, out, &c->there, c->channel);

@@ -103,6 +103,7 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
         if (!edge_tell(e->w, out, &there, told_channel(e, &there, &back, &way->via[k])))
             return false;
         if (!move_on(e, out, o, buffer, &way->via[k], r, way, k)) return false;
+        if (e->behind) continue;
         if (back.kind == EDGE_NONE && !edge_pass(e->w, out, &back)) return false;
         edge_give(e->w, out, &back, via_channel(e, way, k));
         if (way_in_step(e, way, k)) edge_take(e->w, out, &back, via_channel(e, way, k));

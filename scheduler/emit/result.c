@@ -165,7 +165,7 @@ bool result_finish(struct emitter *e, struct nodes *out, int i, int d) {
     edge_give(w, out, &give, told);
     edge_take(w, out, &give, told);
     nodes_append(w, out, &moves);
-    if (result_trips(e, d) > 1) {
+    if (result_trips(e, d) > 1 && !e->behind) {
         struct signal channel =
             takes_credits(e) ? credit_channel(e, &give, &back, &e->held[i]) : edge_plain(w, &back);
         edge_give(w, out, &back, channel);

@@ -140,6 +140,30 @@ double pipe_step(const struct flow *f, double step, double load, double begin) {
     return fmax(0, period - step);
 }
 
+double pipe_fill_signals(const struct pricing *c, int i) {
+    const struct stream *f = &c->fill[i];
+    bool first = true, last = true;
+    for (int k = 0; k < c->nfills; k++) {
+        if (k == i || !same_step(f, &c->fill[k])) continue;
+        first &= k > i;
+        last &= k < i;
+    }
+    return f->issues > 1 ? first + last : 0;
+}
+
+double pipe_room(const struct pricing *c, int queue) {
+    int64_t depth = c->w->m->queue[queue].depth;
+    return depth > 0 ? (double)depth : INFINITY;
+}
+
+double pipe_held(const struct pricing *c, const struct flow *f, double before) {
+    double entries = before;
+    for (int i = 0; i < c->nfills; i++)
+        if (c->fill[i].queue == f->queue && c->fill[i].depth == f->depth)
+            entries += c->fill[i].issues + pipe_fill_signals(c, i);
+    return fmax(0, 1 - pipe_room(c, f->queue) / entries);
+}
+
 bool results_lend(const struct work *w, const struct nest *n, const struct plan *p, int depth) {
     const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
     if (!t || n->nchain || n->group || n->nprefix || n->nfeeds || p->parts > 0) return false;

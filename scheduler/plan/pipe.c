@@ -32,22 +32,6 @@ static bool told(const struct pricing *c, int from, int to) {
     return from != to && edge_of_queue(c->w->edges, from, to).kind == EDGE_TOKEN;
 }
 
-/* The first copy of a step is told that a slot is free, the last one tells that all are filled. */
-static bool same_step(const struct stream *a, const struct stream *b) {
-    return a->queue == b->queue && a->user == b->user && a->depth == b->depth;
-}
-
-static double fill_signals(const struct pricing *c, int i) {
-    const struct stream *f = &c->fill[i];
-    bool first = true, last = true;
-    for (int k = 0; k < c->nfills; k++) {
-        if (k == i || !same_step(f, &c->fill[k])) continue;
-        first &= k > i;
-        last &= k < i;
-    }
-    return f->issues > 1 ? first + last : 0;
-}
-
 void pipe_signals(struct pricing *c, const struct task *core) {
     const struct machine *m = c->w->m;
     int exec = core->needle->in->queue;
@@ -57,7 +41,7 @@ void pipe_signals(struct pricing *c, const struct task *core) {
     entries = plan_entries(c->w, c->nest, c->plan, issues);
     for (int i = 0; i < c->nfills; i++) {
         struct stream *f = &c->fill[i];
-        double more = fill_signals(c, i) * signal_cycles(m, f->queue);
+        double more = pipe_fill_signals(c, i) * signal_cycles(m, f->queue);
         bool again = false;
         if (!told(c, f->queue, f->user)) continue;
         for (int k = 0; k < i; k++) again |= same_step(f, &c->fill[k]);
@@ -193,26 +177,12 @@ static double shared_waits(const struct pricing *c, const struct flow *f, double
            price_add(c, PRICE_BUS, pipe_bus_waits(c, f, exec / f->steps, 1));
 }
 
-/* Entries that a queue holds; INFINITY: any number. */
-static double room_of(const struct pricing *c, int queue) {
-    int64_t depth = c->w->m->queue[queue].depth;
-    return depth > 0 ? (double)depth : INFINITY;
-}
-
-static bool shares_tokens(const struct pricing *c, const struct stream *f, int exec, int store) {
-    const struct edges *all = c->w->edges;
-    struct edge result[] = {edge_of_queue(all, exec, store), edge_of_queue(all, store, exec)},
-                fill[] = {edge_of_queue(all, f->queue, f->user),
-                          edge_of_queue(all, f->user, f->queue)};
-    return edges_share(all, result, fill);
-}
-
 /* Results on their way home take the fills' tokens: then no credit of the fills is out. */
 static bool results_share(const struct pricing *c, const struct stream *f) {
     const struct stream *way[] = {&c->leaves, &c->drain};
     for (int i = 0; i < 2; i++)
         if (way[i]->trips > 0 && way[i]->user != way[i]->queue &&
-            shares_tokens(c, f, way[i]->user, way[i]->queue))
+            tokens_shared(c, f, way[i]->user, way[i]->queue))
             return true;
     return false;
 }
@@ -242,23 +212,13 @@ static bool ahead_possible(const struct pricing *c, const struct flow *f, bool o
            plan_tile(c->w, p, a, d) == plan_least(c->w, p, a, d);
 }
 
-/* A step ahead: what stands behind a step's fills in the program waits until their queue has room
- * for those that have not begun. The share of these fills for which it waits. */
-static double ahead_held(const struct pricing *c, const struct flow *f) {
-    double entries = 0;
-    for (int i = 0; i < c->nfills; i++)
-        if (c->fill[i].queue == f->queue && c->fill[i].depth == f->depth)
-            entries += c->fill[i].issues + fill_signals(c, i);
-    return fmax(0, 1 - room_of(c, f->queue) / entries);
-}
-
 /* Waits where all fills but the first of each turn of the loop come a step earlier. */
 static double ahead_waits(const struct pricing *c, const struct flow *f, double exec, bool outer) {
     if (!ahead_possible(c, f, outer)) return INFINITY;
     double step = exec / f->steps, turns = plan_trips(c->w, c->plan, f->depth - 1);
     struct flow early = *f;
     early.early = 1;
-    early.held = ahead_held(c, f);
+    early.held = pipe_held(c, f, 0);
     double waits = queue_waits(c, &early, exec),
            late = pipe_step(f, step, f->load, f->load) - pipe_step(&early, step, f->load, f->load);
     return waits + price_add(c, PRICE_STEPS, (turns - 1) * late);
@@ -354,7 +314,7 @@ static double drain_waits(const struct pricing *c, const struct task *core, doub
  * the fills of the next result from their own. */
 static double store_waits(const struct pricing *c) {
     const struct stream *d = &c->drain;
-    double behind = d->issues - (d->trips > 1 ? room_of(c, d->queue) : INFINITY);
+    double behind = d->issues - (d->trips > 1 ? pipe_room(c, d->queue) : INFINITY);
     if (behind <= 0) return 0;
     return (d->trips - 1) * fmax(0, behind * d->cycles / d->issues - pipe_returned(c));
 }
@@ -364,7 +324,7 @@ static double store_waits(const struct pricing *c) {
  * stores with what they wait so for fills, the instructions of a result and its way out. */
 static double stores_paced(const struct pricing *c, double exec) {
     const struct stream *d = &c->drain;
-    double room = room_of(c, d->queue), between = 0, waits = 0;
+    double room = pipe_room(c, d->queue), between = 0, waits = 0;
     if (d->trips <= 1 || isinf(room)) return 0;
     double entries = d->issues + (told(c, d->user, d->queue) && d->issues > 1 ? SIGNALS : 0);
     double all = c->queue[d->queue], step = all / d->trips, ahead = room / entries,
@@ -403,58 +363,14 @@ static double bus_spared(const struct pricing *c, double exec, double waits) {
     return spared;
 }
 
-/* Fills whose tokens those of results could be taken for end with each result: then the store is
- * waited for, and the next result's fills come only behind it. Where results lend their slots
- * between two fills, only the last one before a fill is waited for. */
-struct apart {
-    const struct stream *way; /* NULL: none shares tokens */
-    double stores, fills;     /* that are waited for */
-    double times;             /* ends of results, behind which fills come */
-};
-
-static bool fills_share(const struct pricing *c, const struct stream *f, const struct stream *d) {
-    return f->user == d->user && shares_tokens(c, f, d->user, d->queue);
-}
-
-static struct apart way_apart(const struct pricing *c, const struct stream *d) {
-    double fill = 0, latency = 0, results = plan_trips(c->w, c->plan, c->plan->depth_out);
-    int deepest = -1;
-    if (d->trips <= 1 || d->queue == d->user) return (struct apart){0};
-    for (int i = 0; i < c->nfills; i++)
-        if (fills_share(c, &c->fill[i], d) && c->fill[i].depth > deepest)
-            deepest = c->fill[i].depth;
-    if (deepest < 0) return (struct apart){0};
-    bool lend = results_lend(c->w, c->nest, c->plan, deepest);
-    double times = lend ? plan_trips(c->w, c->plan, deepest) : fmin(d->trips, results);
-    for (int i = 0; i < c->nfills && deepest >= c->plan->depth_out; i++) {
-        const struct stream *f = &c->fill[i];
-        if (!fills_share(c, f, d) || f->trips * f->often < times) continue;
-        fill += f->cycles;
-        latency = fmax(latency, f->latency);
-    }
-    double stores = ((lend ? times : d->trips) - 1) * (d->cycles + d->latency);
-    return (struct apart){d, stores, (times - 1) * (fill + latency), times};
-}
-
-static struct apart results_apart(const struct pricing *c) {
-    struct apart leaves = way_apart(c, &c->leaves), drain = way_apart(c, &c->drain);
-    return leaves.stores + leaves.fills > drain.stores + drain.fills ? leaves : drain;
-}
-
-/* Fills outside of the results, one of which goes home while they are used, have one slot then. */
-static void flow_apart(const struct pricing *c, const struct apart *a, struct flow *f) {
-    for (int i = 0; i < c->nfills && a->way; i++)
-        f->apart |= c->fill[i].queue == f->queue && fills_share(c, &c->fill[i], a->way);
-    if (f->apart && f->depth < c->plan->depth_out) f->slots = 1;
-}
-
 double pipe_waits(struct pricing *c, const struct task *core) {
     double exec = c->queue[core->needle->in->queue], lead = 0, waits = c->bubble, latency = 0,
            whole = 0, taken = 0;
     uint64_t seen = 0;
     int flows = 0;
     struct flow f = {0};
-    struct apart apart = results_apart(c);
+    struct apart apart = apart_of(c);
+    behind_forget(c);
     double lasting = 0; /* fills that shared loops do not repeat */
     for (int i = 0; i < c->nfills; i++)
         if (c->fill[i].depth < c->nest->nprefix) lasting += c->fill[i].cycles;
@@ -462,9 +378,12 @@ double pipe_waits(struct pricing *c, const struct task *core) {
         if (seen >> c->fill[i].queue & 1) continue;
         seen |= UINT64_C(1) << c->fill[i].queue;
         f = flow_of(c, c->fill[i].queue);
-        flow_apart(c, &apart, &f);
+        apart_flow(c, &apart, &f);
         f.ahead = ahead_of(c, core, &f);
+        double before[PRICE_TERMS];
+        memcpy(before, c->plan->price, sizeof before);
         whole = outer_queue_waits(c, &f, exec);
+        apart_or_behind(c, &f, &apart, exec, before, &whole);
         latency = fmax(latency, f.latency);
         lead += f.first;
         taken = fmax(taken, f.total - f.first + pipe_bus_taken(c, &f));

@@ -111,6 +111,40 @@ double pipe_bus_taken(const struct pricing *, const struct flow *);
 double pipe_stores_held(const struct pricing *);
 /* The last step before depth `from` comes round again, beside a step on average. */
 double pipe_boundary(const struct pricing *, int from, int depth);
+/* The first copy of a step is told that a slot is free, the last one tells that all are filled. */
+static inline bool same_step(const struct stream *a, const struct stream *b) {
+    return a->queue == b->queue && a->user == b->user && a->depth == b->depth;
+}
+/* Tokens of fill i that are issues of its queue by themselves. */
+double pipe_fill_signals(const struct pricing *, int i);
+double pipe_room(const struct pricing *, int queue); /* entries that a queue holds; INFINITY: any number */
+/* A step ahead: what stands behind a step's fills in the program waits until their queue has room for those that have
+ * not begun, with so many entries before them. The share of these for which it waits. */
+double pipe_held(const struct pricing *, const struct flow *, double before);
+
+/* apart.c */
+bool tokens_shared(const struct pricing *, const struct stream *fill, int exec, int store);
+/* Fills whose tokens those of results could be taken for end with each result: then the store is
+ * waited for, and the next result's fills come only behind it. Where results lend their slots
+ * between two fills, only the last one before a fill is waited for. */
+struct apart {
+    const struct stream *way; /* NULL: none shares tokens */
+    double stores, fills;     /* that are waited for */
+    double times;             /* ends of results, behind which fills come */
+};
+struct apart apart_of(const struct pricing *);
+/* Fills outside of the results, one of which goes home while they are used, have one slot then. */
+void apart_flow(const struct pricing *, const struct apart *, struct flow *);
+/* Of such a queue: do results leave behind the next fills? Then nothing is apart, and *whole is what the instructions
+ * wait. `before`: the price without the queue. */
+void apart_or_behind(struct pricing *, struct flow *, struct apart *, double exec, const double *before, double *whole);
+
+/* behind.c */
+/* Waits where one queue fills and stores, and stores each result behind the next one's fills; infinite where it cannot. */
+double behind_waits(const struct pricing *, const struct flow *, double exec);
+void behind_choose(struct pricing *, const struct flow *); /* the fills stand so */
+void behind_forget(struct pricing *);                      /* none do */
+
 /* chain_price.c: the chain's issues, and the drains of its results. */
 void pipe_chain(struct pricing *, const struct task *core);
 

@@ -118,6 +118,9 @@ double table_entries(const struct work *, const struct nest *, const struct plan
 /* Fills and results that tell by the same tokens: do results keep their credits between two of these fills, the deepest of which
  * stand at this depth, whole? */
 bool results_lend(const struct work *, const struct nest *, const struct plan *, int depth);
+/* May they instead leave behind the fills of the next one, which stand at the depth of the result and a step ahead? `fills`: their queue, which stores too; `user`:
+ * that for which it fills, and which brings the results to where they are stored from. */
+bool results_behind(const struct work *, const struct nest *, const struct plan *, int depth, int fills, int user);
 /* Fewest iterations of the loops between two depths (SCHEDULING §5.2). */
 double plan_least_inner(const struct work *, const struct plan *, int from, int to);
 

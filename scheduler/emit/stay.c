@@ -200,6 +200,8 @@ static bool reads_home(const struct stay *c, const struct node *at, int n, int p
             const struct stmt *st = &w->p->stmt[at[i].fallback->stmt];
             for (int r = 0; r < st->nreads; r++)
                 if (schedule_home(w->s, st->read[r].buffer) == place) return true;
+            if (st->combine != COMBINE_SET && schedule_home(w->s, st->dst.buffer) == place)
+                return true;
         }
         if (at[i].kind != NODE_ISSUE) continue;
         const struct instr *in = &w->m->instr[at[i].issue->instr];

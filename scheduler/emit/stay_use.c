@@ -53,6 +53,7 @@ static bool find_uses(struct stay *c, const struct node *at, int n, int pos, boo
         if (at[i].kind != NODE_FALLBACK) continue;
         const struct stmt *st = &p->stmt[at[i].fallback->stmt];
         use_home(c, here, st->dst.buffer, true);
+        if (st->combine != COMBINE_SET) use_home(c, here, st->dst.buffer, false);
         for (int r = 0; r < st->nreads; r++) use_home(c, here, st->read[r].buffer, false);
     }
     return ok;

@@ -42,6 +42,26 @@ static bool is_rate(const struct snapshot *before, const struct snapshot *now, d
     return false;
 }
 
+/* How much the period moves that time by; NAN: it is none that it knows. */
+static double moved_by(const struct snapshot *before, const struct snapshot *now, double time) {
+    for (int k = 0; k < now->ntimes; k++)
+        if (now->time[k] == time) return now->time[k] - before->time[k];
+    return NAN;
+}
+
+/* What arrives later by more in each period than the queue's work ends, and did not hold it up at
+ * first, does when the queue has caught up with it. */
+static bool caught_up(const struct engine *e, int queue, const struct image *image,
+                      const struct range *range, int64_t by, const struct filled *f, double rate) {
+    for (int64_t g = range->first < 0 ? 0 : range->first;
+         g <= range->last && g <= image->bytes / image->piece; g++) {
+        int64_t periods = (by > 0 ? g - range->first : range->last - g) / (by > 0 ? by : -by);
+        double ends = f->to + (double)(periods > 1 ? periods - 1 : 0) * rate;
+        if (arrival_of(e, queue, &image->marks, g) > ends) return true;
+    }
+    return false;
+}
+
 bool arrivals_steady(const struct engine *e, const struct snapshot *before,
                      const struct snapshot *now, int queue, struct image *image,
                      const struct range *range) {
@@ -61,5 +81,8 @@ bool arrivals_steady(const struct engine *e, const struct snapshot *before,
         even = fabs(more - slope) <= alike;
         if (free && !even) return false;
     }
-    return !free || (even && (isnan(slope) || is_rate(before, now, slope)));
+    if (!free || isnan(slope)) return !free || even;
+    double rate = moved_by(before, now, f.to), gain = by < 0 ? -slope : slope;
+    return even && is_rate(before, now, slope) &&
+           !(gain > rate + alike && caught_up(e, queue, image, range, by, &f, rate));
 }

@@ -39,8 +39,8 @@ struct function {
     struct cpu *cpu;
     LLVMValueRef fn, args, workspace;
     LLVMValueRef prepared, shared,
-        mine; /* blocks: prepared constants, thread 0's part of the workspace, this thread's */
-    int unit; /* of the parallel loop whose body this is; -1 */
+        mine;      /* blocks: prepared constants, thread 0's part of the workspace, this thread's */
+    int unit;      /* of the parallel loop whose body this is; -1 */
     bool in_entry; /* in hardware loops, around which the signals of their issue stand */
     LLVMBuilderRef builder;
     struct level level[MAX_LEVELS];
@@ -82,24 +82,25 @@ struct cpu {
     struct room room;
     const struct interface *interface;
     LLVMValueRef *weights; /* [nbuffers] embedded; NULL */
-    struct text bodies;        /* emit functions as text */
-    int lines;                 /* in it */
+    struct text bodies;    /* emit functions as text */
+    int lines;             /* in it */
     struct emit_line *line;
     int nlines, cap_lines;
     struct emitted *emitted;
     int nemitted, cap_emitted;
-    bool helpers;  /* conversions of 16-bit floats are used */
-    bool parallel; /* OpenMP's runtime is called */
-    bool pairs;    /* some emit has several results, floats of 16 bits among them */
+    bool helpers;    /* conversions of 16-bit floats are used */
+    bool parallel;   /* OpenMP's runtime is called */
+    bool pairs;      /* some emit has several results, floats of 16 bits among them */
     bool vectorises; /* some loops are LLVM's to vectorise */
-    const char *variant[CPU_VARIANTS]; /* the text that says which vectors compute a function: NULL: not asked yet; "": none do */
-    struct perf_map *names; /* of the code that was loaded; NULL: they are not kept */
+    const char *variant[CPU_VARIANTS]; /* the text that says which vectors compute a function: NULL:
+                                          not asked yet; "": none do */
+    struct perf_map *names;            /* of the code that was loaded; NULL: they are not kept */
     LLVMValueRef ticks; /* where the times of the run's parts are stored; NULL: they are not kept */
     struct run_part *part;
     int nparts, cap_parts;
     unsigned uid;
-    int64_t issues; /* built so far */
-    int *nwords;    /* [machine.nmemories] words of the value memories */
+    int64_t issues;         /* built so far */
+    int *nwords;            /* [machine.nmemories] words of the value memories */
     int *turning, nturning; /* places with several slots */
     int *home;              /* [nbuffers] its place; -1 */
     int *listed, turn;      /* [nplaces] the last list of homes with this one; lists made so far */
@@ -115,7 +116,8 @@ void function_close(struct function *); /* removes phis nobody needs, frees */
 void walk(struct function *, const struct node *, int n);
 /* The places that the nodes rotate start in the slot before the first. */
 void start_slots(struct function *, const struct node *, int n);
-LLVMValueRef load_word(struct function *, int word, LLVMTypeRef, const char *name); /* of arguments */
+LLVMValueRef load_word(struct function *, int word, LLVMTypeRef,
+                       const char *name); /* of arguments */
 LLVMValueRef offset_pointer(struct function *, LLVMValueRef base, int64_t bytes);
 LLVMValueRef runtime(struct cpu *, const char *name, LLVMTypeRef); /* a function of a library */
 
@@ -162,8 +164,9 @@ struct frame {
     LLVMValueRef *init;
     bool once, never; /* no blocks were made */
     bool branch;      /* its body runs once or not at all */
-    bool vectorise;   /* LLVM takes several turns at once where it sees that it may; set before it is closed */
-    int depth;        /* levels outside */
+    bool vectorise; /* LLVM takes several turns at once where it sees that it may; set before it is
+                       closed */
+    int depth;      /* levels outside */
 };
 /* Opens `for (var = lo; var < hi; var += step)` with nphis carried values; the builder stands in
  * the body. */
@@ -183,14 +186,15 @@ struct emitted *emit_function(struct cpu *, const struct site *, const struct si
                               const struct emit *);
 struct emitted *emit_plain(struct cpu *, const struct emit *); /* no operands */
 void build_configure(struct function *, const struct configure_node *);
-LLVMTypeRef element_type(struct cpu *, enum type);             /* in a register */
+LLVMTypeRef element_type(struct cpu *, enum type); /* in a register */
 LLVMTypeRef param_type(struct cpu *, const struct emit_param *);
 bool emits_link(struct cpu *);
 
 /* ---- functions in vectors (variant.c) ---- */
-/* LLVM may compute the call of the library's function `scalar`, which is op of one t, for several turns of a loop at once, by an
- * instruction that the machine has for it. */
-void offer_vectors(struct cpu *, LLVMValueRef call, enum opcode op, enum type t, const char *scalar);
+/* LLVM may compute the call of the library's function `scalar`, which is op of one t, for several
+ * turns of a loop at once, by an instruction that the machine has for it. */
+void offer_vectors(struct cpu *, LLVMValueRef call, enum opcode op, enum type t,
+                   const char *scalar);
 bool variants_keep(struct cpu *); /* until variants_release; false: there are none */
 void variants_release(struct cpu *);
 
@@ -200,7 +204,7 @@ void halves_carry(struct cpu *); /* of all functions; no pass comes behind */
 /* ---- statements (fallback.c, ops.c) ---- */
 void build_fallback(struct function *, const struct fallback_node *);
 bool build_copy(struct function *, const struct fallback_node *); /* false: no plain copy */
-bool stmt_order_free(const struct stmt *); /* in any order the same */
+bool stmt_order_free(const struct stmt *);                        /* in any order the same */
 LLVMValueRef place_base(struct function *, int place);
 LLVMTypeRef flight_type(struct cpu *,
                         enum type); /* of a value in flight: bool is i1, f16 and bf16 are float */
@@ -208,9 +212,12 @@ LLVMValueRef element_load(struct function *, enum type, LLVMValueRef pointer);
 void element_store(struct function *, enum type, LLVMValueRef pointer, LLVMValueRef);
 LLVMValueRef flight_constant(struct cpu *, enum type, union value);
 /* As op_eval. `from` as there. */
+LLVMValueRef intrinsic(struct function *, const char *name, LLVMTypeRef *over, unsigned nover,
+                       LLVMValueRef *arg, unsigned n); /* over: types that the name is for */
 LLVMValueRef op_build(struct function *, enum opcode, enum type to, enum type from,
                       LLVMValueRef *arg);
-/* Integers in the order of floats (f32, f64), for maxima and minima of many: a NaN's loses to all others. */
+/* Integers in the order of floats (f32, f64), for maxima and minima of many: a NaN's loses to all
+ * others. */
 LLVMValueRef float_key(struct function *, bool max, LLVMValueRef);
 LLVMValueRef key_float(struct function *, LLVMValueRef key);
 LLVMValueRef key_extreme(struct function *, bool max, LLVMValueRef a, LLVMValueRef b);
@@ -222,16 +229,19 @@ bool cpu_module_build(struct cpu *);
 void cpu_close(struct cpu *);
 /* Object or assembly; NULL after reporting. */
 LLVMMemoryBufferRef cpu_generate(struct cpu *, LLVMCodeGenFileType);
-FILE *cpu_generate_file(struct cpu *, LLVMCodeGenFileType); /* the same, to be read from its start */
-LLVMOrcLLJITRef
-cpu_jit(struct cpu *, LLVMMemoryBufferRef object); /* code in this process; takes the object, NULL too; NULL after reporting */
+FILE *cpu_generate_file(struct cpu *,
+                        LLVMCodeGenFileType); /* the same, to be read from its start */
+LLVMOrcLLJITRef cpu_jit(struct cpu *,
+                        LLVMMemoryBufferRef object); /* code in this process; takes the object, NULL
+                                                        too; NULL after reporting */
 void *cpu_symbol(struct cpu *, LLVMOrcLLJITRef, const char *name);
 
 /* ---- what code calls (symbols.c) ---- */
 /* The library's file as the loader finds it: the name that development packages install, or a
  * numbered one; NULL: it is not installed. */
 const char *library_file(struct cpu *, const char *name);
-const char **code_libraries(struct cpu *); /* to be linked beside the C library's; NULL at the end */
+const char **
+code_libraries(struct cpu *); /* to be linked beside the C library's; NULL at the end */
 /* All that the object calls is in them; false after reporting. */
 bool symbols_found(struct cpu *, LLVMMemoryBufferRef object);
 

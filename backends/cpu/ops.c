@@ -118,8 +118,8 @@ LLVMValueRef flight_constant(struct cpu *c, enum type t, union value v) {
 }
 
 /* ---- floats ---- */
-static LLVMValueRef intrinsic(struct function *f, const char *name, LLVMTypeRef *over,
-                              unsigned nover, LLVMValueRef *arg, unsigned n) {
+LLVMValueRef intrinsic(struct function *f, const char *name, LLVMTypeRef *over, unsigned nover,
+                       LLVMValueRef *arg, unsigned n) {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     LLVMValueRef fn = LLVMGetIntrinsicDeclaration(f->cpu->module, id, over, nover);
     LLVMTypeRef type = LLVMIntrinsicGetType(f->cpu->context, id, over, nover);

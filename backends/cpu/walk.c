@@ -240,32 +240,70 @@ static bool is_summed(const struct program *p, const struct loop_node *l, int ax
     return false;
 }
 
-/* Turns of a loop that are walked one behind the other: to count and to jump takes a processor as
- * long as some instructions do. Of few cycles, the same for all turns, and not of steps of a sum,
- * which keep to their registers. */
-static int64_t turns_at_once(const struct function *f, const struct loop_node *l, struct lv lo,
-                             struct lv hi) {
-    enum { MOST = 4, FEW_CYCLES = 8 };
+/* Cycles of a turn that is nothing but instructions, also in unrolled loops. */
+static bool turn_cycles(const struct function *f, const struct node *node, int n, double times,
+                        double *cycles) {
     static const struct program none;
-    int64_t from, to, n = MOST;
-    double cycles = 0;
-    if (l->kind != LOOP_SEQUENTIAL || !lv_constant(lo, &from) || !lv_constant(hi, &to) ||
-        to <= from || (to - from) % l->step ||
-        (l->axis >= 0 && is_summed(f->cpu->schedule->program, l, l->axis)))
-        return 1;
-    for (int i = 0; i < l->nbody; i++) {
+    for (int i = 0; i < n; i++) {
+        int64_t from, to;
         double interval;
-        if (l->body[i].kind != NODE_ISSUE) return 1;
-        instr_times(f->cpu->machine, &f->cpu->machine->instr[l->body[i].issue->instr], &none, NULL,
+        if (node[i].kind == NODE_LOOP) {
+            const struct loop_node *l = node[i].loop;
+            if (l->kind != LOOP_UNROLLED || !sx_constant(l->lo, &from) ||
+                !sx_constant(l->hi, &to) ||
+                !turn_cycles(f, l->body, l->nbody, times * (double)((to - from) / l->step), cycles))
+                return false;
+            continue;
+        }
+        if (node[i].kind != NODE_ISSUE) return false;
+        instr_times(f->cpu->machine, &f->cpu->machine->instr[node[i].issue->instr], &none, NULL,
                     NULL, &interval, NULL);
-        cycles += interval;
+        *cycles += times * interval;
     }
-    int64_t trips = (to - from) / l->step;
-    while (n > 1 && (trips % n || trips < 2 * n)) n--; /* it stays a loop */
-    return cycles > FEW_CYCLES ? 1 : n;
+    return true;
 }
 
-static void walk_frame(struct function *f, const struct loop_node *l, struct lv lo, struct lv hi) {
+/* Turns of a loop that are walked one behind the other, since to count and to jump takes a
+ * processor as long as some instructions do, and takes its decoder's time from a thread beside it:
+ * as many as take FEW_CYCLES, but of a sum SUM_CYCLES, whose turns do not share what they read. */
+static int64_t turns_at_once(const struct function *f, const struct loop_node *l, bool summed) {
+    enum { MOST = 4, FEW_CYCLES = 8, SUM_CYCLES = 80 };
+    double cycles = 0;
+    int64_t n = MOST;
+    if (l->kind != LOOP_SEQUENTIAL || !turn_cycles(f, l->body, l->nbody, 1, &cycles)) return 1;
+    if (!summed) return cycles > FEW_CYCLES ? 1 : n;
+    while (n > 1 && (double)n * cycles > SUM_CYCLES) n--;
+    return n;
+}
+
+/* What two steps of a sum read alike, as windows that overlap do, the compiler would keep in
+ * registers, of which the schedule has none left: each step reads it anew. A fence of one thread is
+ * no instruction. */
+static void read_anew(struct function *f) {
+    LLVMBuildFence(f->builder, LLVMAtomicOrderingSequentiallyConsistent, true, "");
+}
+
+/* Sums of integers that two turns make the compiler would join in another order, which takes more
+ * registers. A fence of arithmetic, which is no instruction, ends each turn's; it takes floats. */
+static void end_sums(struct function *f, const struct carried *c) {
+    for (int m = 0; m < f->cpu->machine->nmemories; m++)
+        for (int w = 0; c->type[m] && w < f->cpu->nwords[m]; w++) {
+            LLVMTypeRef type = c->type[m][w], as = f->cpu->f32;
+            if (!type) continue;
+            unsigned lanes =
+                LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetVectorSize(type) : 0;
+            LLVMTypeRef of = lanes ? LLVMGetElementType(type) : type;
+            if (LLVMGetTypeKind(of) != LLVMIntegerTypeKind || LLVMGetIntTypeWidth(of) != 32)
+                continue;
+            if (lanes) as = LLVMVectorType(as, lanes);
+            LLVMValueRef v = LLVMBuildBitCast(f->builder, word_read(f, m, w, type), as, "");
+            v = intrinsic(f, "llvm.arithmetic.fence", &as, 1, &v, 1);
+            f->word[m][w] = LLVMBuildBitCast(f->builder, v, type, "");
+        }
+}
+
+static void walk_frame(struct function *f, const struct loop_node *l, struct lv lo, struct lv hi,
+                       int64_t turns, bool apart) {
     struct carried c = carry_open(f);
     struct frame r;
     carry_nodes(f, &c, l->body, l->nbody);
@@ -282,7 +320,6 @@ static void walk_frame(struct function *f, const struct loop_node *l, struct lv 
     carry_pass(f, &c, value, false, 0);
     int64_t first;
     f->grid[l->var] = lv_constant(lo, &first) && first % l->step == 0 ? l->step : 0;
-    int64_t turns = turns_at_once(f, l, lo, hi);
     struct lv at = frame_open(f, &r, lo, hi, l->step * turns, n, value);
     f->var[l->var] = at;
     if (!r.never) {
@@ -290,6 +327,8 @@ static void walk_frame(struct function *f, const struct loop_node *l, struct lv 
         walk(f, l->body, l->nbody);
         for (int64_t k = 1; k < turns; k++) {
             f->var[l->var] = lv_op(f, SX_ADD, at, lv_const(f, k * l->step));
+            if (apart) end_sums(f, &c);
+            if (apart) read_anew(f);
             walk(f, l->body, l->nbody);
         }
         carry_pass(f, &c, value, false, 0);
@@ -305,9 +344,30 @@ static void walk_frame(struct function *f, const struct loop_node *l, struct lv 
     carry_close(f, &c);
 }
 
-/* What two steps of a sum read alike, as windows that overlap do, the compiler would keep in
- * registers, of which the schedule has none left: each step reads it anew. A fence of one thread is
- * no instruction. */
+/* Several turns at once. Of known trips as many as leave none over; where a sum leaves some, or
+ * may, they are a loop of their own behind it, whose end is one more jump that is guessed wrong: of
+ * short loops that costs what it saves. */
+static void walk_turns(struct function *f, const struct loop_node *l, struct lv lo, struct lv hi) {
+    enum { LONG = 8 };
+    bool summed = l->axis >= 0 && is_summed(f->cpu->schedule->program, l, l->axis);
+    int64_t from, to, most = turns_at_once(f, l, summed), n = most;
+    bool known = lv_constant(lo, &from) && lv_constant(hi, &to) && to > from;
+    int64_t trips = known && (to - from) % l->step == 0 ? (to - from) / l->step : 0;
+    bool all = summed && trips && trips <= most;
+    if (all) n = trips;
+    while (n > 1 && !all && (trips % n || trips < 2 * n)) n--;
+    if (n > 1 || !summed || most == 1 || (known && trips < LONG * most)) {
+        walk_frame(f, l, lo, hi, n, summed);
+        return;
+    }
+    struct lv zero = lv_const(f, 0), many = lv_const(f, most * l->step);
+    struct lv span = lv_op(f, SX_MAX, lv_op(f, SX_SUB, hi, lo), zero);
+    struct lv whole = lv_op(f, SX_MUL, lv_op(f, SX_DIV, span, many), many);
+    struct lv middle = lv_op(f, SX_ADD, lo, whole);
+    walk_frame(f, l, lo, middle, most, summed);
+    walk_frame(f, l, middle, hi, 1, summed);
+}
+
 static void walk_unrolled(struct function *f, const struct loop_node *l, struct lv lo,
                           struct lv hi) {
     bool apart = l->axis >= 0 && is_summed(f->cpu->schedule->program, l, l->axis);
@@ -319,8 +379,7 @@ static void walk_unrolled(struct function *f, const struct loop_node *l, struct 
     }
     for (int64_t i = from; i < to && !f->cpu->failed; i += l->step) {
         f->var[l->var] = lv_const(f, i);
-        if (apart && i > from)
-            LLVMBuildFence(f->builder, LLVMAtomicOrderingSequentiallyConsistent, true, "");
+        if (apart && i > from) read_anew(f);
         walk(f, l->body, l->nbody);
         if (++f->cpu->issues > MAX_ISSUES) cpu_error(f->cpu, "unrolled loops make too much code");
     }
@@ -409,7 +468,7 @@ static LLVMValueRef build_thread(struct function *outer, const struct loop_node 
     f->mine = LLVMBuildGEP2(B, c->i8, f->shared, &part, 1, "");
     share(f, l, id, threads, &lo, &hi);
     LLVMPositionBuilderAtEnd(B, start);
-    walk_frame(f, l, lo, hi);
+    walk_frame(f, l, lo, hi, 1, false);
     LLVMBuildRetVoid(f->builder);
     LLVMValueRef fn = f->fn;
     function_close(f);
@@ -474,7 +533,7 @@ static void walk_loop(struct function *f, const struct loop_node *l) {
     else if (l->kind == LOOP_PARALLEL && f->unit < 0)
         walk_parallel(f, l, lo, hi);
     else
-        walk_frame(f, l, lo, hi);
+        walk_turns(f, l, lo, hi);
 }
 
 /* ---- other nodes ---- */

@@ -156,6 +156,39 @@ static void loops_are_shared_by_their_work(void **state) {
     }
 }
 
+/* Sums inside a loop that instances share whose axis they reduce over. */
+static int sums_over(const struct program *p, const struct node *node, int n, int axis) {
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        if (node[i].kind == NODE_LOOP)
+            found += sums_over(p, node[i].loop->body, node[i].loop->nbody, axis);
+        if (node[i].kind != NODE_ISSUE || node[i].issue->stmt < 0) continue;
+        const struct stmt *st = &p->stmt[node[i].issue->stmt];
+        found += st->combine != COMBINE_SET && (stmt_axes(p, st) >> axis & 1) &&
+                 !access_varies(p, &st->dst, axis);
+    }
+    return found;
+}
+
+/* An elementwise statement and a sum of what it makes share a loop over the terms. The instances
+ * do not share that loop: each would store sums of its own in the same place. */
+static void sums_have_one_instance(void **state) {
+    (void)state;
+    static const char columns[] =
+        "kernel s(M=4096, N=64) { in X: f32[M, N]  in w: f32[M]  out s: f32[N]\n"
+        "  temp Y: f32[M, N]  axes k: M, i: N\n  Y[k,i] = max(X[k,i] * 3 + 1, 0)\n"
+        "  s[i] = 0\n  s[i] += Y[k,i] * w[k] }";
+    struct compiled r;
+    run_open(&r, "machines/cpu-avx2.xml", 2, columns, 2);
+    for (int i = 0; i < r.s->run.nnodes; i++) {
+        const struct loop_node *l =
+            r.s->run.node[i].kind == NODE_LOOP ? r.s->run.node[i].loop : NULL;
+        if (l && l->kind == LOOP_PARALLEL)
+            assert_int_equal(sums_over(r.s->program, l->body, l->nbody, l->axis), 0);
+    }
+    compiled_free(&r);
+}
+
 /* A depthwise convolution along its rows: the input is copied with its padding, not once for each
  * place of the window. */
 static void windows_lie_where_they_are(void **state) {
@@ -188,9 +221,11 @@ static void rings_break_windows(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_are_balanced), cmocka_unit_test(tiles_suit_the_instances),
-        cmocka_unit_test(loops_are_shared_by_their_work),
-        cmocka_unit_test(windows_lie_where_they_are), cmocka_unit_test(rings_break_windows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shares_are_balanced),
+                                       cmocka_unit_test(tiles_suit_the_instances),
+                                       cmocka_unit_test(loops_are_shared_by_their_work),
+                                       cmocka_unit_test(sums_have_one_instance),
+                                       cmocka_unit_test(windows_lie_where_they_are),
+                                       cmocka_unit_test(rings_break_windows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,7 @@ struct known_plan {
     struct loop prefix[MAX_PREFIX];
     int nprefix, given;
     uint64_t homes; /* what the homes of its tensors are, in one number */
+    uint64_t slid, summed;
     int64_t reserved[MAX_MEMORIES], grain_most;
     bool way_single, ok;
     struct plan plan;

@@ -261,6 +261,7 @@ static const struct known_plan *known(const struct draft *d, int number, const s
     const struct known_plan *k = d->known[number];
     for (; k; k = k->next)
         if (k->nprefix == n->nprefix && k->given == n->given && k->homes == homes &&
+            k->slid == n->slid && k->summed == n->summed &&
             !memcmp(k->prefix, n->prefix, sizeof *n->prefix * (size_t)n->nprefix) &&
             !memcmp(k->reserved, n->reserved, sizeof k->reserved))
             return k;
@@ -283,6 +284,8 @@ static bool plan_once(struct work *w, const struct moves *moves, struct draft *d
     struct known_plan *k = arena_alloc(w->arena, sizeof *k);
     k->nprefix = n->nprefix;
     k->given = n->given;
+    k->slid = n->slid;
+    k->summed = n->summed;
     k->homes = homes;
     memcpy(k->prefix, n->prefix, sizeof *n->prefix * (size_t)n->nprefix);
     memcpy(k->reserved, n->reserved, sizeof k->reserved);
@@ -301,11 +304,13 @@ static bool plan_member(struct work *w, const struct moves *moves, struct draft 
     n->steps = STEPS;
     n->group = 1;
     n->leads = draft_first(w, d) == n;
-    n->slid = 0;
+    n->slid = n->summed = 0;
     for (int k = 0; k < d->nshared; k++)
         if (d->shared[k].window.axis >= 0)
             n->slid |= UINT64_C(1) << d->shared[k].window.axis | UINT64_C(1)
                                                                      << d->shared[k].window.shared;
+    for (int k = 0; k < g->nprefix; k++)
+        if (g->shared[k] >= d->nkept) n->summed |= UINT64_C(1) << g->prefix[k].axis;
     n->given = -1;
     for (int i = 0; i < g->npassed; i++)
         if (g->passed[i].reader == m) n->given = g->passed[i].given;
@@ -373,6 +378,11 @@ static bool suits_grid(const struct work *w, struct draft *d, const struct nest_
     for (int i = 0; i < g->npassed; i++) slides |= g->passed[i].bordered;
     if (slides) d->why = "a grid has no tiles that slide or have borders";
     if (slides) return false;
+    for (int k = 0; k < g->nprefix; k++)
+        if (g->shared[k] >= d->nkept) {
+            d->why = "instances of a grid share no axis that a member sums over";
+            return false;
+        }
     d->why = "the grid has fewer dimensions";
     return g->nprefix <= grid_units(w, grid_task(w, n), unit);
 }

@@ -53,6 +53,7 @@ struct nest {
     int group;          /* 1 + the group that it is in (groups.c); 0: none */
     bool leads;         /* the first nest of its group */
     uint64_t slid;      /* axes that windows of the group slide along */
+    uint64_t summed;    /* axes of the prefix that a nest of the group sums over: no instances share them */
     int given;          /* the core's operand that is the tile of a tensor in the group; -1 */
     struct loop prefix[MAX_PREFIX]; /* loops that a group shares: the plans begin with them */
     int nprefix;

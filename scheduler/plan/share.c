@@ -40,16 +40,16 @@ static int64_t outer_tile(const struct work *w, const struct nest *n, const stru
     return plan_tile(w, p, axis, p->nloops);
 }
 
-/* A group shares its own loops, but not those that its first nest walks in part again and again;
- * what registers hold whole is not shared. Of a later nest the first one's loop is meant, which
- * stands around all. */
+/* A group shares its own loops, but not those that its first nest walks in part again and again,
+ * nor those that one of its nests sums over; what registers hold whole is not shared. Of a later
+ * nest the first one's loop is meant, which stands around all. */
 static bool may_share(const struct work *w, const struct nest *n, const struct plan *p, int axis) {
     for (int i = 0; n->core >= 0 && i < p->nloops; i++)
         if (p->loop[i].axis == axis) {
             if (loop_unrolled(w, n, p, i)) return false;
             break;
         }
-    if (n->slid >> axis & 1) return false;
+    if ((n->slid | n->summed) >> axis & 1) return false;
     for (int i = 0; i < n->nprefix; i++)
         if (n->prefix[i].axis == axis) return true;
     return !n->group;

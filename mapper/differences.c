@@ -1,11 +1,16 @@
 /* Do points that agree in some linear forms agree in another one too? Nearly all such questions of
- * certificates are answered by bounds, by elimination or by a pair of points close to each other.
- */
+ * certificates are answered by bounds, by elimination, by a pair of points close to each other, or
+ * by a short search. */
 #include "mapper/mapper_int.h"
 
 #include <stdlib.h>
 
-enum { MAX_COLUMNS = 16, MAX_ROWS = MAX_DIMS, BIG = 1 << 28 /* sums of products of two fit */ };
+enum {
+    MAX_COLUMNS = 16,
+    MAX_ROWS = MAX_DIMS,
+    BIG = 1 << 28, /* sums of products of two fit */
+    MAX_TRIED = 4096
+};
 
 struct forms { /* the last row is the one in question */
     int64_t coef[MAX_ROWS + 1][MAX_COLUMNS], bound[MAX_COLUMNS]; /* |d| <= bound */
@@ -108,11 +113,64 @@ static bool close_pair(const struct forms *f) {
     return false;
 }
 
+struct trial { /* the columns before one have their values */
+    const struct forms *f;
+    int64_t sum[MAX_ROWS + 1];                   /* of each row so far */
+    int64_t rest[MAX_COLUMNS + 1][MAX_ROWS + 1]; /* what the columns from here on add at most */
+    int tried;
+};
+
+static int64_t divided_down(int64_t a, int64_t b) {
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+/* The values of column k with which the rows can still become zero. */
+static void possible(const struct trial *t, int k, int64_t *from, int64_t *to) {
+    *from = -t->f->bound[k];
+    *to = t->f->bound[k];
+    for (int r = 0; r < t->f->rows; r++) {
+        int64_t c = t->f->coef[r][k], sign = c < 0 ? -1 : 1, rest = t->rest[k + 1][r];
+        if (c == 0) continue;
+        int64_t high = divided_down(rest - sign * t->sum[r], c * sign);
+        int64_t low = -divided_down(rest + sign * t->sum[r], c * sign);
+        if (low > *from) *from = low;
+        if (high < *to) *to = high;
+    }
+}
+
+static void add_column(struct trial *t, int k, int64_t value) {
+    for (int r = 0; r <= t->f->rows; r++) t->sum[r] += value * t->f->coef[r][k];
+}
+
+/* AGREE_NO: values of the columns from k on make all rows zero but the last one. */
+static enum agreement try_columns(struct trial *t, int k) {
+    int64_t from, to, last = t->sum[t->f->rows];
+    enum agreement found = AGREE_YES;
+    if (last == 0 && t->rest[k][t->f->rows] == 0) return AGREE_YES;
+    if (k == t->f->n) return AGREE_NO;
+    if (++t->tried > MAX_TRIED) return AGREE_OPEN;
+    possible(t, k, &from, &to);
+    for (int64_t v = from; v <= to && found == AGREE_YES; v++) {
+        add_column(t, k, v);
+        found = try_columns(t, k + 1);
+        add_column(t, k, -v);
+    }
+    return found;
+}
+
+static enum agreement searched(const struct forms *f) {
+    struct trial t = {.f = f};
+    for (int k = f->n - 1; k >= 0; k--)
+        for (int r = 0; r <= f->rows; r++)
+            t.rest[k][r] = t.rest[k + 1][r] + llabs(f->coef[r][k]) * f->bound[k];
+    return try_columns(&t, 0);
+}
+
 enum agreement differences_agree(const struct differences *d, const int64_t *form) {
     struct forms f;
     bool good = true;
     if (!copied(&f, d, form)) return AGREE_OPEN;
     tighten(&f);
     if (spanned(f, &good)) return AGREE_YES;
-    return good && close_pair(&f) ? AGREE_NO : AGREE_OPEN;
+    return close_pair(&f) ? AGREE_NO : searched(&f);
 }

@@ -17,7 +17,7 @@
 /* Where the search begins and ends, no figures of machines: sums of so many terms (windows of
  * convolutions) are cut only where nothing fits otherwise; so many plans are priced, of several
  * nests fewer each, but never so few that a search says little. */
-enum { SMALL_REDUCTION = 11, DEFAULT_STEPS = 120000, LEAST_STEPS = 6000 };
+enum { SMALL_REDUCTION = 11, SMALL_GRAIN = 16, DEFAULT_STEPS = 120000, LEAST_STEPS = 6000 };
 static const double EXACT = 1 + 1e-9; /* sums in another order */
 
 static const char *shape_text(struct search *s, const struct shape *o) {
@@ -194,25 +194,80 @@ static bool has_ways(const struct work *w, const struct nest *n) {
     return false;
 }
 
-/* Short reductions stay whole inside (windows of convolutions) unless nothing fits then; after that
- * the chain takes small grains; at last results have one slot in each memory on their way home, so
- * that each waits for the one before. */
+/* Does the chain take more than `most` at once along an axis of which it may take less? */
+static bool grains_are_longer(const struct nest *n, int64_t most) {
+    bool any = false;
+    for (int a = 0; a < MAX_AXES && n->nchain; a++)
+        any |= !n->grain[a].fixed && n->grain[a].least > most;
+    return any;
+}
+
+/* Is the best plan's tile shorter than an issue of the core may be, along an axis of which the
+ * chain takes what the tile has? */
+static bool grains_bind(struct search *s) {
+    const struct nest *n = s->nest;
+    const struct task *t = search_task(s);
+    struct plan p;
+    if (!n->nchain) return false;
+    point_plan(s, pool_best(s), &p);
+    for (int x = 0; x < t->needle->nx; x++) {
+        int a = t->axis[x];
+        if (a < 0 || n->grain[a].fixed || n->grain[a].least <= 1) continue;
+        int64_t extent = s->w->p->axis[a].extent, most = t->needle->hi[x],
+                issues = (extent + most - 1) / most, tile = plan_tile(s->w, &p, a, p.depth_out);
+        if (tile < (extent + issues - 1) / issues && tile <= nest_grain(n, a)) return true;
+    }
+    return false;
+}
+
+static void search_pass(struct search *s, bool keep_whole) {
+    if (!space_axes(s)) return;
+    if (keep_whole) space_keep_whole(s, SMALL_REDUCTION);
+    s->memo = memo_new(known_arena(s->w->searches));
+    s->nfinal = 0;
+    s->budget = steps(s->w, s->nest);
+    s->least_time = s->least_rest = s->least_bulk = s->least_alone = INFINITY;
+    pool_fill(s);
+}
+
+/* With smaller and smaller grains, as long as that is better: what the chain makes has a memory of
+ * its own, which may have less room than the sums. */
+static void search_grains(struct search *s) {
+    struct nest *n = s->nest;
+    for (int64_t most = SMALL_GRAIN; most > 0 && grains_bind(s); most /= 2) {
+        int64_t before = n->grain_most;
+        if (!grains_are_longer(n, most) || (before && before <= most)) continue;
+        struct search *was = arena_copy(known_arena(s->w->searches), s, sizeof *s);
+        n->grain_most = most;
+        s->npool = 0;
+        search_pass(s, true);
+        if (s->npool && nest_cost(s) < nest_cost(was)) continue;
+        *s = *was;
+        n->grain_most = before;
+    }
+}
+
+/* Short reductions stay whole inside (windows of convolutions) unless nothing fits then. After that
+ * the chain takes smaller and smaller grains; of each size, results have two slots in each memory
+ * on their way home, or only one, so that each waits for the one before. */
 static void search_make(struct search *s) {
     struct nest *n = s->nest;
+    int ways = has_ways(s->w, n) ? 2 : 1;
     memset((char *)s + FOUND, 0, sizeof *s - FOUND);
     s->w->copies = copies_new(s->w);
     s->enough = 0;
-    for (int pass = 0; pass < (has_ways(s->w, n) ? 4 : 3) && !s->npool; pass++) {
-        if (!space_axes(s)) break;
-        if (pass == 2) n->grain_most = 16;
-        n->way_single = pass == 3;
-        if (!pass) space_keep_whole(s, SMALL_REDUCTION);
-        s->memo = memo_new(known_arena(s->w->searches));
-        s->nfinal = 0;
-        s->budget = steps(s->w, n);
-        s->least_time = s->least_rest = s->least_bulk = s->least_alone = INFINITY;
-        pool_fill(s);
+    n->way_single = false;
+    search_pass(s, true);
+    if (!s->npool) search_pass(s, false);
+    for (int64_t most = SMALL_GRAIN; !s->npool && most > 0; most /= 2) {
+        if (most < SMALL_GRAIN && !grains_are_longer(n, most)) continue;
+        n->grain_most = most;
+        for (int k = 0; k < ways && !s->npool; k++) {
+            n->way_single = k > 0;
+            search_pass(s, false);
+        }
     }
+    if (s->npool) search_grains(s);
     if (s->npool && nest_least(s->w, n) > EXACT * s->least_alone) s->w->effort->below++;
     finals_refine(s);
     s->w->copies = NULL;

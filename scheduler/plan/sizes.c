@@ -72,20 +72,62 @@ bool sizes_idle(const struct task *t, const struct mapping *map, int64_t *fixed)
     return any;
 }
 
+/* Elements of the operand in one issue, of so many steps of axis x and as many or as few as may be
+ * of all others. */
+static double issue_elements(const struct needle *nd, const struct access *a, int x, int64_t size,
+                             bool fewest) {
+    const struct program *p = nd->bound;
+    double all = (double)p->buffer[a->buffer].elements * (double)size / (double)p->axis[x].extent;
+    for (int y = 0; y < nd->nx && fewest; y++)
+        if (y != x && nd->ranged[y] >= 0 && access_varies(p, a, y))
+            all *= (double)nd->lo[y] / (double)p->axis[y].extent;
+    return all;
+}
+
 /* Do two tiles of each operand fit where they lie, of so many steps of the axis? */
-static bool fits_twice(const struct work *w, const struct task *t, int x, int64_t size) {
+static bool fits_twice(const struct work *w, const struct task *t, int x, int64_t size,
+                       bool fewest) {
     const struct program *p = t->needle->bound;
-    for (int i = 0; i < t->nops; i++) {
+    for (int i = 0; i < t->needle->in->noperands; i++) {
         const struct operand *o = &t->needle->in->operand[i];
         const struct access *a = needle_access(t->needle, i);
-        const struct buffer *b = a ? &p->buffer[a->buffer] : NULL;
-        if (!b || !access_varies(p, a, x) || !o->nmemories || o->memory[0] == MEMORY_IMM) continue;
-        double all = (double)w->m->memory[o->memory[0]].size;
-        if (all > 0 && 2.0 * (double)b->elements * (double)type_size(b->type) * (double)size >
-                           all * (double)p->axis[x].extent)
-            return false;
+        if (!a || !access_varies(p, a, x) || !o->nmemories || o->memory[0] == MEMORY_IMM) continue;
+        double all = (double)w->m->memory[o->memory[0]].size,
+               word = (double)type_size(p->buffer[a->buffer].type);
+        if (all > 0 && 2 * word * issue_elements(t->needle, a, x, size, fewest) > all) return false;
     }
     return true;
+}
+
+/* The axis of the needle that alone walks the dimension of the access; -1. */
+static int walker(const struct work *w, const struct task *t, const struct group *group,
+                  const struct access *a, int dim) {
+    for (int x = 0; x < t->needle->nx; x++)
+        if (group[x].n == 1 && access_coef(w->p, a, dim, group[x].axis[0]) == 1) return x;
+    return -1;
+}
+
+/* What the task reads lies in tiles of one size along the axis where an instruction leaves it
+ * there, and it takes them as they are: they could not be handed on otherwise. 0: no such size. */
+static int64_t size_handed(const struct work *w, const struct task *t, const struct group *group,
+                           int x) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    const struct needle *nd = t->needle;
+    for (int r = 0; r < st->nreads; r++)
+        for (int k = 0; k < w->ntasks; k++) {
+            const struct task *maker = &w->task[k];
+            const struct access *made = &w->p->stmt[maker->stmt].dst;
+            if (maker == t || !maker->group || made->buffer != st->read[r].buffer) continue;
+            for (int d = 0; d < w->p->buffer[made->buffer].ndims; d++) {
+                int by = walker(w, maker, maker->group, made, d);
+                if (by < 0 || walker(w, t, group, &st->read[r], d) != x) continue;
+                int64_t size = maker->needle->ranged[by] < 0 ? maker->needle->hi[by] : 0;
+                if (size >= nd->lo[x] && size <= nd->hi[x] &&
+                    (size - nd->lo[x]) % nd->step[x] == 0 && fits_twice(w, t, x, size, true))
+                    return size;
+            }
+        }
+    return 0;
 }
 
 /* In tiles of one size, the last of them padded, the axis takes the least time. Windows come out
@@ -100,7 +142,7 @@ static int64_t equal_tiles(const struct work *w, const struct task *t, int x, in
         size = nd->lo[x] + (over > 0 ? (over + nd->step[x] - 1) / nd->step[x] * nd->step[x] : 0);
         if (size > nd->hi[x] || (window && extent % size)) continue;
         double cost = sizes_rounded(extent, size) * sizes_short(w, t, x, size);
-        bool now = fits_twice(w, t, x, size);
+        bool now = fits_twice(w, t, x, size, false);
         if (now < fits || (now == fits && cost >= least)) continue;
         least = cost;
         fits = now;
@@ -121,7 +163,8 @@ bool sizes_dense(struct work *w, struct task *t, const struct group *group, int6
         for (int i = 0; i < group[x].n; i++)
             if (__builtin_mul_overflow(extent, w->p->axis[group[x].axis[i]].extent, &extent))
                 return false;
-        fixed[t->needle->ranged[x]] = equal_tiles(w, t, x, extent);
+        int64_t handed = size_handed(w, t, group, x);
+        fixed[t->needle->ranged[x]] = handed ? handed : equal_tiles(w, t, x, extent);
         any = true;
     }
     return any;

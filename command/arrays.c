@@ -53,12 +53,17 @@ static const char *model_name_of(const struct job *j, int buffer) {
     return NULL;
 }
 
-/* Is the buffer an input of this name, the program's or the model's? */
+/* The buffer of the model's input of this name; other names are those of buffers. */
+static const char *input_buffer(const struct job *j, const char *name) {
+    for (int i = 0; j->model && i < j->model->ninputs; i++)
+        if (strcmp(j->model->input[i].onnx, name) == 0) return j->model->input[i].buffer;
+    return name;
+}
+
+/* Is the buffer an input of this name, the model's or the program's? */
 static bool is_input_named(const struct job *j, int buffer, const char *name) {
     const struct buffer *b = &j->program->buffer[buffer];
-    const char *onnx = model_name_of(j, buffer);
-    return is_argument(b) && b->role != ROLE_OUT &&
-           (strcmp(name, b->name) == 0 || (onnx && strcmp(name, onnx) == 0));
+    return is_argument(b) && b->role != ROLE_OUT && strcmp(input_buffer(j, name), b->name) == 0;
 }
 
 static const char *input_file(const isamap *im, const struct job *j, int buffer) {

@@ -20,7 +20,8 @@ struct function {
     const Onnx__FunctionProto *proto;
     Onnx__AttributeProto **preset; /* attributes that have a value where a call gives none */
     int npresets, preset_cap;
-    bool open; /* being expanded */
+    int64_t opset; /* of ai.onnx, as its nodes are read */
+    bool open;     /* being expanded */
 };
 
 struct expansion {
@@ -104,17 +105,16 @@ static struct function *function_of(const struct expansion *e, const Onnx__NodeP
     return name_find(&e->function, key_of(e->im, node->domain, node->op_type, overload));
 }
 
-/* Its operators are those of the model's opset. */
-static bool check_opset(struct import *im, const Onnx__FunctionProto *f) {
-    for (size_t i = 0; i < f->n_opset_import; i++) {
-        const Onnx__OperatorSetIdProto *o = f->opset_import[i];
-        if (standard_domain(o->domain) && o->version != im->opset)
-            return graph_fail(im,
-                              "function '%s' imports opset %" PRId64
-                              ", but the model opset %" PRId64 ": one for both is expected",
-                              name_shown(im->arena, f->name), o->version, im->opset);
+/* It may import another opset than the model. */
+static bool read_function_opset(struct import *im, struct function *f) {
+    f->opset = im->opset;
+    for (size_t i = 0; i < f->proto->n_opset_import; i++) {
+        const Onnx__OperatorSetIdProto *o = f->proto->opset_import[i];
+        if (standard_domain(o->domain)) f->opset = o->version;
     }
-    return true;
+    return opset_known(f->opset) ||
+           graph_fail(im, "function '%s' imports opset %" PRId64 ", which is not known",
+                      name_shown(im->arena, f->proto->name), f->opset);
 }
 
 static bool read_functions(struct expansion *e, const Onnx__ModelProto *m) {
@@ -129,7 +129,7 @@ static bool read_functions(struct expansion *e, const Onnx__ModelProto *m) {
         if (name_find(&e->function, key))
             return graph_fail(im, "two functions are named '%s'",
                               name_shown(im->arena, f->proto->name));
-        if (!check_opset(im, f->proto) || !read_presets(im, f)) return false;
+        if (!read_function_opset(im, f) || !read_presets(im, f)) return false;
         name_put(im->arena, &e->function, key, f);
     }
     return true;
@@ -238,6 +238,17 @@ static bool expand_attribute(struct expansion *e, const struct scope *s,
     return ((*out)->g = expand_graph(e, s, a->g)) != NULL;
 }
 
+/* The opset that the node is read with, where that is not the model's. */
+static void mark_opset(struct expansion *e, const struct scope *s, Onnx__NodeProto *node) {
+    if (!s->call || s->function->opset == e->im->opset) return;
+    Onnx__AttributeProto *a = arena_alloc(e->im->arena, sizeof *a);
+    onnx__attribute_proto__init(a);
+    a->name = ATTRIBUTE_OPSET;
+    a->has_i = true;
+    a->i = s->function->opset;
+    node->attribute[node->n_attribute++] = a;
+}
+
 static Onnx__NodeProto *expand_node(struct expansion *e, const struct scope *s,
                                     const Onnx__NodeProto *node) {
     struct arena *arena = e->im->arena;
@@ -245,13 +256,14 @@ static Onnx__NodeProto *expand_node(struct expansion *e, const struct scope *s,
     copy->input = renamed_all(e, s, node->input, node->n_input);
     copy->output = renamed_all(e, s, node->output, node->n_output);
     copy->name = renamed(e, s, node->name);
-    copy->attribute = arena_array(arena, node->n_attribute + 1, sizeof *copy->attribute);
+    copy->attribute = arena_array(arena, node->n_attribute + 2, sizeof *copy->attribute);
     copy->n_attribute = 0;
     for (size_t k = 0; k < node->n_attribute; k++) {
         Onnx__AttributeProto *a;
         if (!expand_attribute(e, s, node->attribute[k], &a)) return NULL;
         if (a) copy->attribute[copy->n_attribute++] = a;
     }
+    mark_opset(e, s, copy);
     return copy;
 }
 

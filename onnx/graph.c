@@ -36,6 +36,10 @@ static bool of_other_domains(const Onnx__ModelProto *m) {
     return true;
 }
 
+bool opset_known(int64_t opset) {
+    return opset >= FIRST_OPSET && opset <= LAST_OPSET;
+}
+
 static bool read_opset(struct import *im, const Onnx__ModelProto *m) {
     im->opset = 0;
     for (size_t i = 0; i < m->n_opset_import; i++)
@@ -45,7 +49,7 @@ static bool read_opset(struct import *im, const Onnx__ModelProto *m) {
     if (im->opset == 0 && of_other_domains(m)) im->opset = LAST_OPSET;
     if (im->opset == 0)
         return graph_fail(im, "the model imports no operators of the domain ai.onnx");
-    if (im->opset < FIRST_OPSET || im->opset > LAST_OPSET)
+    if (!opset_known(im->opset))
         return graph_fail(im, "opset %" PRId64 " is not known: expected %d to %d", im->opset,
                           FIRST_OPSET, LAST_OPSET);
     return true;
@@ -272,12 +276,8 @@ static bool reads_sequences(struct import *im) {
     return true;
 }
 
-static bool lower_node(struct import *im, const struct name_table *maker) {
+static bool lower_operator(struct import *im, const struct name_table *maker) {
     const Onnx__NodeProto *node = im->node;
-    count_kind(im);
-    kernel_node(im);
-    im->attribute_used = arena_array(im->arena, node->n_attribute, sizeof(bool));
-    axes_release(im);
     const char *name = node->op_type ? node->op_type : "";
     const struct custom *own = name_find(&im->custom, operator_name(im, node));
     if (own)
@@ -299,6 +299,17 @@ static bool lower_node(struct import *im, const struct name_table *maker) {
         return false;
     if (im->empty_input >= 0) return node_fail(im, "input %d is an empty tensor", im->empty_input);
     return attributes_all_used(im);
+}
+
+static bool lower_node(struct import *im, const struct name_table *maker) {
+    int64_t model_opset = im->opset;
+    count_kind(im);
+    kernel_node(im);
+    im->attribute_used = arena_array(im->arena, im->node->n_attribute, sizeof(bool));
+    axes_release(im);
+    bool ok = attribute_int(im, ATTRIBUTE_OPSET, &im->opset) && lower_operator(im, maker);
+    im->opset = model_opset;
+    return ok;
 }
 
 static bool operator_known(struct import *im, const Onnx__NodeProto *node) {

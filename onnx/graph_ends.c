@@ -77,8 +77,10 @@ static bool dimension_value(struct import *im, const char *input_name, int d,
                       name_shown(im->arena, name));
 }
 
-/* Type and rank; NULL, or what is wrong with them. */
-static const char *input_type(struct import *im, const Onnx__ValueInfoProto *v, struct tensor *t) {
+/* Type and rank, which is `ndims` where the model does not say it (-1: not given); NULL, or what is
+ * wrong with them. */
+static const char *input_type(struct import *im, const Onnx__ValueInfoProto *v, int64_t ndims,
+                              struct tensor *t) {
     if (!v->type || v->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return "it is not a tensor";
     const Onnx__TypeProto__Tensor *type = v->type->tensor_type;
@@ -86,10 +88,13 @@ static const char *input_type(struct import *im, const Onnx__ValueInfoProto *v, 
     if (!tensor_type(type->elem_type, &t->type))
         return arena_printf(im->arena, "the type %s is not supported",
                             of ? of : "that its number means");
-    if (!type->shape) return "it has no shape";
-    if (type->shape->n_dim > MAX_DIMS) return "it has more than 16 dimensions";
-    t->ndims = (int)type->shape->n_dim;
-    return NULL;
+    if (!type->shape && ndims < 0) return "it has no shape; give it with --shape";
+    if (type->shape ? type->shape->n_dim > MAX_DIMS : ndims > MAX_DIMS)
+        return "it has more than 16 dimensions";
+    t->ndims = type->shape ? (int)type->shape->n_dim : (int)ndims;
+    if (ndims < 0 || ndims == t->ndims) return NULL;
+    return arena_printf(im->arena, "it has %d dimensions, but the shape given has %d", t->ndims,
+                        (int)ndims);
 }
 
 /* NULL after reporting */
@@ -97,16 +102,16 @@ static struct tensor *read_input(struct import *im, const Onnx__ValueInfoProto *
                                  const struct bindings *dims, bool *used) {
     struct tensor *t = arena_alloc(im->arena, sizeof *t);
     t->name = v->name;
-    const char *problem = input_type(im, v, t);
-    int64_t ndims;
-    if (!problem && given(dims, used, arena_printf(im->arena, "%s[]", v->name), &ndims) &&
-        ndims != t->ndims)
-        problem = arena_printf(im->arena, "it has %d dimensions, but the shape given has %d",
-                               t->ndims, (int)ndims);
-    for (int d = 0; !problem && d < t->ndims; d++)
-        if (!dimension_value(im, v->name, d, v->type->tensor_type->shape->dim[d], dims, used,
+    int64_t ndims = -1;
+    given(dims, used, arena_printf(im->arena, "%s[]", v->name), &ndims);
+    const char *problem = input_type(im, v, ndims, t);
+    Onnx__TensorShapeProto__Dimension open = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__INIT;
+    for (int d = 0; !problem && d < t->ndims; d++) {
+        const Onnx__TensorShapeProto *shape = v->type->tensor_type->shape;
+        if (!dimension_value(im, v->name, d, shape ? shape->dim[d] : &open, dims, used,
                              &t->extent[d]))
             return NULL;
+    }
     if (!problem && !tensor_count(t)) problem = "it is too large";
     if (problem) graph_fail(im, "input '%s': %s", name_shown(im->arena, v->name), problem);
     return problem ? NULL : t;
@@ -150,20 +155,44 @@ bool graph_read_inputs(struct import *im, struct onnx_model *model, const Onnx__
     return true;
 }
 
-bool graph_read_initialisers(struct import *im, const Onnx__GraphProto *g) {
-    if (g->n_sparse_initializer) return graph_fail(im, "sparse initialisers are not supported");
-    for (size_t i = 0; i < g->n_initializer; i++) {
-        const char *name = g->initializer[i]->name;
-        if (!name || !*name) return graph_fail(im, "initialiser %zu has no name", i);
-        if (name_find(&im->value, name))
-            return graph_fail(im, "two initialisers are named '%s'", name_shown(im->arena, name));
-        struct tensor *t = arena_alloc(im->arena, sizeof *t);
-        const char *what = arena_printf(im->arena, "initialiser '%s'", name_shown(im->arena, name));
-        t->name = name;
-        if (!tensor_from_proto(im->arena, im->path, what, g->initializer[i], t, im->diags))
-            return false;
-        name_put(im->arena, &im->value, name, t);
+/* Is the name an input of a node of the graph or of one inside it, or an output? */
+static bool graph_reads(const Onnx__GraphProto *g, const char *name) {
+    bool reads = false;
+    for (size_t i = 0; i < g->n_output && !reads; i++)
+        reads = g->output[i]->name && strcmp(g->output[i]->name, name) == 0;
+    for (size_t i = 0; i < g->n_node && !reads; i++) {
+        const Onnx__NodeProto *node = g->node[i];
+        for (size_t k = 0; k < node->n_input && !reads; k++)
+            reads = strcmp(node->input[k], name) == 0;
+        for (size_t k = 0; k < node->n_attribute && !reads; k++)
+            reads = node->attribute[k]->g && graph_reads(node->attribute[k]->g, name);
     }
+    return reads;
+}
+
+/* `p` holds it, or `sparse` does. One of a type that is not supported is left out where nothing
+ * reads it. */
+static bool read_initialiser(struct import *im, const Onnx__GraphProto *g, size_t i,
+                             const Onnx__TensorProto *p, const Onnx__SparseTensorProto *sparse) {
+    const char *name = p ? p->name : NULL;
+    if (!name || !*name) return graph_fail(im, "initialiser %zu has no name", i);
+    if (name_find(&im->value, name))
+        return graph_fail(im, "two initialisers are named '%s'", name_shown(im->arena, name));
+    if (!tensor_readable(p) && !graph_reads(g, name)) return true;
+    struct tensor *t = arena_alloc(im->arena, sizeof *t);
+    const char *what = arena_printf(im->arena, "initialiser '%s'", name_shown(im->arena, name));
+    t->name = name;
+    name_put(im->arena, &im->value, name, t);
+    return sparse ? tensor_from_sparse(im->arena, im->path, what, sparse, t, im->diags)
+                  : tensor_from_proto(im->arena, im->path, what, p, t, im->diags);
+}
+
+bool graph_read_initialisers(struct import *im, const Onnx__GraphProto *g) {
+    for (size_t i = 0; i < g->n_initializer; i++)
+        if (!read_initialiser(im, g, i, g->initializer[i], NULL)) return false;
+    for (size_t i = 0; i < g->n_sparse_initializer; i++)
+        if (!read_initialiser(im, g, i, g->sparse_initializer[i]->values, g->sparse_initializer[i]))
+            return false;
     return true;
 }
 
@@ -178,9 +207,12 @@ void graph_drop_raw(const Onnx__GraphProto *g) {
 
 /* After inputs and outputs, which keep their names. */
 void graph_name_initialisers(struct import *im, const Onnx__GraphProto *g) {
-    for (size_t i = 0; i < g->n_initializer; i++) {
-        struct tensor *t = name_find(&im->value, g->initializer[i]->name);
-        t->buffer = name_unique(im, t->name);
+    for (size_t i = 0; i < g->n_initializer + g->n_sparse_initializer; i++) {
+        const Onnx__TensorProto *p = i < g->n_initializer
+                                         ? g->initializer[i]
+                                         : g->sparse_initializer[i - g->n_initializer]->values;
+        struct tensor *t = name_find(&im->value, p->name);
+        if (t) t->buffer = name_unique(im, t->name);
     }
 }
 

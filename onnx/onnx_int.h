@@ -36,9 +36,13 @@ struct tensor {
 bool tensor_type(int32_t onnx_type, enum type *out);
 const char *tensor_type_name(int32_t onnx_type); /* "FLOAT16"; "type 99" has NULL */
 bool tensor_count(struct tensor *); /* fills elements; false: an extent < 0, or too large */
+bool tensor_readable(const Onnx__TensorProto *); /* its type is supported, or of no name */
 /* what: "initialiser 'w'", for messages */
 bool tensor_from_proto(struct arena *, const char *path, const char *what,
                        const Onnx__TensorProto *, struct tensor *, struct diags *);
+/* the same, zeros with it, of a tensor that lists its other elements */
+bool tensor_from_sparse(struct arena *, const char *path, const char *what,
+                        const Onnx__SparseTensorProto *, struct tensor *, struct diags *);
 int64_t tensor_int(const struct tensor *, int64_t i); /* element i of known data, as an integer */
 double tensor_float(const struct tensor *, int64_t i);
 char *shape_text(struct arena *, int ndims, const int64_t *extent); /* "[2,3]" */
@@ -259,7 +263,11 @@ enum loop_end { LOOP_END_FAILED, LOOP_END_KNOWN, LOOP_END_BY_VALUE };
  * may end before. Failed after reporting. */
 enum loop_end loop_count(struct import *, const Onnx__GraphProto *body, int64_t *steps);
 
-/* function.c: the model's graph without calls of the model's functions; NULL after reporting */
+/* function.c: the model's graph without calls of the model's functions; NULL after reporting. An
+ * attribute of this name says which opset a node is of, where its function imports another one than
+ * the model. */
+#define ATTRIBUTE_OPSET "isamap.opset"
+bool opset_known(int64_t opset); /* graph.c */
 const Onnx__GraphProto *functions_expand(struct import *, const Onnx__ModelProto *);
 
 /* custom.c: operators that kernel files give. False after reporting. */
@@ -347,7 +355,7 @@ bool standard_domain(const char *domain);
     X(DeformConv, 3, 5, deform_conv) X(Col2Im, 3, 3, col_to_im) \
     X(SequenceEmpty, 0, 0, sequence_empty) X(SequenceConstruct, 1, -1, sequence_construct) \
     X(SequenceInsert, 2, 3, sequence_insert) X(SequenceErase, 1, 2, sequence_erase) \
-    X(SequenceAt, 2, 2, sequence_at) X(SequenceLength, 1, 1, sequence_length) \
+    X(SequenceAt, 2, 2, sequence_at) X(SequenceMap, 1, -1, sequence_map) X(SequenceLength, 1, 1, sequence_length) \
     X(SplitToSequence, 1, 2, split_to_sequence) X(ConcatFromSequence, 1, 1, concat_from_sequence) \
     X(Optional, 0, 1, optional) X(OptionalHasElement, 0, 1, optional_has_element) \
     X(OptionalGetElement, 1, 1, optional_get_element)

@@ -403,8 +403,8 @@ static bool branches_alike(const Onnx__NodeProto *n) {
 /* Does this operator need its k-th input when compiling? */
 static bool needs_value(const Onnx__NodeProto *n, size_t k) {
     static const char *const shapes[] = {
-        "Slice",  "Reshape", "Expand",  "Tile",      "Pad",   "Range", "ConstantOfShape",
-        "Resize", "TopK",    "Squeeze", "Unsqueeze", "Split", "If",    "Loop"};
+        "Slice", "Reshape", "Expand",    "Tile",  "Pad", "Range", "ConstantOfShape", "Resize",
+        "TopK",  "Squeeze", "Unsqueeze", "Split", "If",  "Loop",  "Trilu",           "SequenceAt"};
     static const char *const first[] = {"Range", "If", "ConstantOfShape", "Loop"};
     bool some = false, from_first = false;
     if (!n->op_type || (!strcmp(n->op_type, "If") && branches_alike(n))) return false;

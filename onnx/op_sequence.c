@@ -19,15 +19,19 @@ static struct sequence *sequence_input(struct import *im) {
     return NULL;
 }
 
-/* The result: of `n` parts, filled by the caller. */
-static struct sequence *sequence_result(struct import *im, int n) {
+/* The k-th result: of `n` parts, filled by the caller. */
+static struct sequence *sequence_result_at(struct import *im, int k, int n) {
     struct tensor *t = arena_alloc(im->arena, sizeof *t);
     struct sequence *s = arena_alloc(im->arena, sizeof *s);
     s->n = n;
     s->part = arena_array(im->arena, (size_t)n + 1, sizeof *s->part);
-    *t = (struct tensor){.name = im->node->output[0], .elements = 1, .list = s};
+    *t = (struct tensor){.name = im->node->output[k], .elements = 1, .list = s};
     name_put(im->arena, &im->value, t->name, t);
     return s;
+}
+
+static struct sequence *sequence_result(struct import *im, int n) {
+    return sequence_result_at(im, 0, n);
 }
 
 /* The place that input k says in a sequence of n parts, `behind` of which may be one more; not given: the last. */
@@ -83,6 +87,54 @@ bool op_sequence_length(struct import *im) {
     const struct sequence *s = sequence_input(im);
     int64_t n = s ? s->n : 0;
     return s && node_constant(im, TYPE_I64, 0, NULL, arena_copy(im->arena, &n, sizeof n));
+}
+
+/* ---- a graph for each part ---- */
+
+/* Runs the body on part i of all inputs that are sequences, and on the others as they are; its
+ * results are part i of `results`. */
+static bool map_part(struct import *im, const Onnx__GraphProto *g, struct tensor *const *given,
+                     int i, struct tensor **const *results) {
+    struct name_table value = im->value, result = im->result;
+    im->result = (struct name_table){0};
+    im->value = name_copy(im->arena, &value);
+    for (size_t k = 0; k < g->n_input; k++)
+        name_put(im->arena, &im->value, g->input[k]->name,
+                 given[k]->list ? given[k]->list->part[i] : given[k]);
+    bool ok = graph_nodes(im, g);
+    for (size_t k = 0; ok && k < g->n_output; k++)
+        ok = (results[k][i] = name_find(&im->value, g->output[k]->name)) ||
+             node_fail(im, "the result %zu of its body is made by nothing", k);
+    im->value = value;
+    im->result = result;
+    return ok;
+}
+
+bool op_sequence_map(struct import *im) {
+    const Onnx__AttributeProto *a = attribute_find(im, "body");
+    const Onnx__GraphProto *g = a ? a->g : NULL;
+    const struct sequence *first = sequence_input(im);
+    size_t inputs = im->node->n_input, outputs = im->node->n_output;
+    if (!first) return false;
+    if (!g || g->n_input != inputs || g->n_output != outputs)
+        return node_fail(im, "it has no body of %zu inputs and %zu results", inputs, outputs);
+    struct tensor **given = arena_array(im->arena, inputs, sizeof *given),
+                  ***results = arena_array(im->arena, outputs, sizeof *results);
+    for (size_t k = 0; k < inputs; k++) {
+        given[k] = node_given(im, (int)k);
+        if (!given[k] || !g->input[k]->name) return node_fail(im, "input %zu is missing", k);
+        if (given[k]->list && given[k]->list->n != first->n)
+            return node_fail(im, "its sequences have %d and %d parts", first->n, given[k]->list->n);
+    }
+    for (size_t k = 0; k < outputs; k++) {
+        results[k] = arena_array(im->arena, (size_t)first->n + 1, sizeof **results);
+        if (!g->output[k]->name) return node_fail(im, "the result %zu of its body has no name", k);
+    }
+    for (int i = 0; i < first->n; i++)
+        if (!map_part(im, g, given, i, results)) return false;
+    for (size_t k = 0; k < outputs; k++)
+        if (*im->node->output[k]) sequence_result_at(im, (int)k, first->n)->part = results[k];
+    return true;
 }
 
 /* ---- optionals: lists of one part or none ---- */

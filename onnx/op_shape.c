@@ -124,6 +124,13 @@ bool op_constant_node(struct import *im) {
                                  a->t, &t, im->diags) &&
                node_constant(im, t.type, t.ndims, t.extent, t.data);
     }
+    if ((a = attribute_find(im, "sparse_value")) && a->sparse_tensor) {
+        struct tensor t = {0};
+        return tensor_from_sparse(im->arena, im->path,
+                                  arena_printf(im->arena, "constant of node %d", im->node_index),
+                                  a->sparse_tensor, &t, im->diags) &&
+               node_constant(im, t.type, t.ndims, t.extent, t.data);
+    }
     if ((a = attribute_find(im, "value_float")))
         return node_constant(im, TYPE_F32, 0, NULL, arena_copy(im->arena, &a->f, sizeof a->f));
     if ((a = attribute_find(im, "value_int")))
@@ -134,9 +141,8 @@ bool op_constant_node(struct import *im) {
     if ((a = attribute_find(im, "value_ints")) && (n = (int64_t)a->n_ints) >= 0)
         return node_constant(im, TYPE_I64, 1, &n,
                              arena_copy(im->arena, a->ints, a->n_ints * sizeof *a->ints));
-    return node_fail(
-        im,
-        "a constant needs the attribute value, value_float, value_int, value_floats or value_ints");
+    return node_fail(im, "a constant needs the attribute value, sparse_value, value_float, "
+                         "value_int, value_floats or value_ints");
 }
 
 bool op_cast(struct import *im) {

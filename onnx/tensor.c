@@ -273,10 +273,18 @@ static bool copy_external(struct reading *r) {
     return ok;
 }
 
+static bool of_halves(const Onnx__TensorProto *p) {
+    return p->data_type == UINT4 || p->data_type == INT4;
+}
+
+bool tensor_readable(const Onnx__TensorProto *p) {
+    return type_index(p->data_type) >= 0 || of_halves(p) || !tensor_type_name(p->data_type);
+}
+
 bool tensor_from_proto(struct arena *arena, const char *path, const char *what,
                        const Onnx__TensorProto *p, struct tensor *t, struct diags *diags) {
     struct reading r = {arena, path, what, p, t, 0, diags};
-    t->halves = p->data_type == UINT4 || p->data_type == INT4;
+    t->halves = of_halves(p);
     if (t->halves) {
         t->type = p->data_type == INT4 ? TYPE_I8 : TYPE_U8;
     } else if (!tensor_type(p->data_type, &t->type)) {
@@ -305,6 +313,56 @@ bool tensor_from_proto(struct arena *arena, const char *path, const char *what,
         for (int64_t i = 0; i < t->elements; i++) b[i] = b[i] != 0;
     }
     return ok;
+}
+
+/* Where element i of a sparse tensor stands, by its index among all elements or in each dimension.
+ * False: outside. */
+static bool sparse_place(const struct tensor *t, const struct tensor *places, int64_t i,
+                         int64_t *at) {
+    *at = 0;
+    for (int d = 0; places->ndims == 2 && d < t->ndims; d++) {
+        int64_t x = tensor_int(places, i * t->ndims + d);
+        if (x < 0 || x >= t->extent[d]) return false;
+        *at = *at * t->extent[d] + x;
+    }
+    if (places->ndims == 1) *at = tensor_int(places, i);
+    return *at >= 0 && *at < t->elements;
+}
+
+bool tensor_from_sparse(struct arena *arena, const char *path, const char *what,
+                        const Onnx__SparseTensorProto *p, struct tensor *t, struct diags *diags) {
+    struct reading r = {arena, path, what, p->values, t, 0, diags};
+    struct tensor values = {0}, places = {0};
+    if (!p->values || !p->indices) return tensor_fail(&r, "it has no values or no indices");
+    if (!tensor_from_proto(arena, path, what, p->values, &values, diags) ||
+        !tensor_from_proto(arena, path, what, p->indices, &places, diags))
+        return false;
+    if (p->n_dims > MAX_DIMS) return tensor_fail(&r, "more than %d dimensions", MAX_DIMS);
+    t->type = values.type;
+    t->halves = values.halves;
+    t->ndims = (int)p->n_dims;
+    for (int d = 0; d < t->ndims; d++) t->extent[d] = p->dims[d];
+    if (!tensor_count(t))
+        return tensor_fail(&r, "its shape %s is negative or too large",
+                           shape_text(arena, t->ndims, t->extent));
+    bool fits = values.ndims == 1 && places.type == TYPE_I64 &&
+                (places.ndims == 1 || (places.ndims == 2 && places.extent[1] == t->ndims)) &&
+                places.extent[0] == values.elements;
+    if (!fits)
+        return tensor_fail(&r, "its indices %s do not fit its values %s",
+                           shape_text(arena, places.ndims, places.extent),
+                           shape_text(arena, values.ndims, values.extent));
+    size_t size = type_size(t->type), bytes = (size_t)t->elements * size;
+    char *data = data_alloc(arena, bytes);
+    if (bytes) memset(data, 0, bytes);
+    for (int64_t i = 0, at; i < values.elements; i++) {
+        if (!sparse_place(t, &places, i, &at))
+            return tensor_fail(&r, "its value %" PRId64 " lies outside its shape %s", i,
+                               shape_text(arena, t->ndims, t->extent));
+        memcpy(data + (size_t)at * size, (const char *)values.data + (size_t)i * size, size);
+    }
+    t->data = data;
+    return true;
 }
 
 static bool tensor_to_array(const struct tensor *t, struct array *a) {

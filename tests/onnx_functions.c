@@ -108,6 +108,12 @@ static void test_instead_of_operator(void **state) {
     expect(&m, (float[]){2, 1, -1, -2});
 }
 
+static void put_opset(struct text *function, int64_t version) {
+    struct text import = {0};
+    put_number(&import, 2, version);
+    put_message(function, 9, &import);
+}
+
 static void test_refused(void **state) {
     (void)state;
     struct text f = {0};
@@ -135,13 +141,25 @@ static void test_refused(void **state) {
     check_refused(&m, 17, "outside of any");
 
     m = graph();
-    struct text import = {0};
-    put_number(&import, 2, 13);
     put_inner(&f, "Neg", "a", "r", NULL);
-    put_message(&f, 9, &import);
+    put_opset(&f, 99);
     put_function(&m, "my", "Old", "a", "r", &f);
     put_node(&m, "my.Old", "x", "y", NULL);
-    check_refused(&m, 17, "imports opset 13");
+    check_refused(&m, 17, "function 'Old' imports opset 99, which is not known");
+}
+
+/* Axes are an attribute in the function's opset, and an input in the model's. */
+static void test_another_opset(void **state) {
+    (void)state;
+    struct model_bytes m = graph();
+    struct text f = {0};
+    put_inner(&f, "ReduceSum", "a", "r", "axes=0,keepdims:1");
+    put_opset(&f, 11);
+    put_function(&m, "my", "Old", "a", "r", &f);
+    put_node(&m, "my.Old", "x", "s", NULL);
+    put_node(&m, "ReduceSum", "s", "t", "noop_with_empty_axes:1");
+    put_node(&m, "Add", "x,t", "y", NULL);
+    expect(&m, (float[]){-2, -1, 1, 2});
 }
 
 /* Each function calls the next twice: 2^40 calls; and 400 of them inside one another. */
@@ -166,10 +184,11 @@ static void test_bounded(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_call),      cmocka_unit_test(test_attribute_left_out),
-        cmocka_unit_test(test_preset),    cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_passed_on), cmocka_unit_test(test_instead_of_operator),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_call),          cmocka_unit_test(test_attribute_left_out),
+        cmocka_unit_test(test_preset),        cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_passed_on),     cmocka_unit_test(test_instead_of_operator),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_another_opset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -269,6 +269,7 @@ static void refuses_tensors(void **state) {
                     sizeof data);
     check_refused(&m, 15, "is negative or too large");
     put_initialiser(&m, "w", STRING, 1, (int64_t[]){1}, data, 1);
+    put_output(&m, "w", STRING, NULL);
     check_refused(&m, 15, "the type STRING is not supported");
     put_initialiser(&m, "w", 22, 1, (int64_t[]){5}, data, 4);
     check_refused(&m, 15, "initialiser 'w': it has 4 bytes of data, but 5 elements of i8 are 3");
@@ -277,6 +278,7 @@ static void refuses_tensors(void **state) {
     put_node(&m, "Relu", "w", "y", NULL);
     check_refused(&m, 15, "input 0 is of integers of 4 bits, which this operator does not take");
     put_initialiser(&m, "w", 17, 1, (int64_t[]){1}, data, 1);
+    put_node(&m, "Relu", "w", "y", NULL);
     check_refused(&m, 15, "the type FLOAT8E4M3FN is not supported");
     put_initialiser(&m, "w", 77, 1, (int64_t[]){1}, data, 1);
     check_refused(&m, 15, "unknown type 77");

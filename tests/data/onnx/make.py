@@ -704,3 +704,27 @@ case('qlinear_conv_channels_first', [ms('QLinearConv', ['x', 'xs', 'xz', 'w', 'w
      {'xs': f(0.02), 'xz': np.uint8(121), 'w': i8(6, 4, 3, 3), 'ws': f(0.03), 'wz': np.int8(0), 'ys': f(0.5), 'yz': np.uint8(128)}, {'y': T.UINT8})
 case('nhwc_max_pool', [ms('NhwcMaxPool', ['x'], kernel_shape=[3, 2], strides=[2, 2], ceil_mode=1)], {'x': i8(2, 6, 7, 3)}, {}, {'y': T.INT8})
 case('transpose_matmul', [ms('TransposeMatMul', ['a', 'b'], transA=1, alpha=0.5)], {'a': fl(2, 7, 4), 'b': fl(2, 7, 5)}, {}, {'y': T.FLOAT})
+
+# Graphs: what is not a node, and what inputs, constants and lists may be
+rng = np.random.default_rng(11)
+def own(name, model, inputs, opset=None):
+    """a model as it is, of the same inputs"""
+    if opset: model = h.make_model(model, producer_name='isamap', opset_imports=[h.make_opsetid('', opset), h.make_opsetid('com.microsoft', 1)])
+    model.ir_version = 8
+    save(name, model, inputs, onnxruntime.InferenceSession(model.SerializeToString(), providers=['CPUExecutionProvider']).run(None, inputs))
+def info(name, a): return h.make_tensor_value_info(name, TYPE[str(a.dtype)], a.shape)
+def some(name, t=T.FLOAT, shape=None): return h.make_tensor_value_info(name, t, shape)
+def few(name, places):
+    return h.make_sparse_tensor(h.make_tensor(name, T.FLOAT, [3], [1., -2., 3.]), h.make_tensor('', T.INT64, list(places.shape), places.ravel().tolist()), [4, 5])
+x = fl(3, 4)
+g = h.make_graph([h.make_node('MatMul', ['x', 'v'], ['a']), h.make_node('MatMul', ['x', 'w'], ['b']), h.make_node('Constant', [], ['k'], sparse_value=few('', np.array([0, 6, 7]))), h.make_node('MatMul', ['x', 'k'], ['c']),
+                  h.make_node('Sum', ['a', 'b', 'c'], ['y'])], 'sparse', [info('x', x)], [some('y')])
+g.sparse_initializer.extend([few('v', np.array([1, 5, 19])), few('w', np.array([[0, 1], [1, 0], [3, 4]]))])
+own('sparse', g, {'x': x}, 15)
+own('unread_text', h.make_graph([h.make_node('Relu', ['x'], ['y'])], 'unread', [info('x', x)], [some('y')], [h.make_tensor('labels', T.STRING, [2], [b'a', b'b'])]), {'x': x}, 15)
+own('input_names', h.make_graph([h.make_node('Sub', ['a/b', 'a_b'], ['y'])], 'names', [info('a/b', x), info('a_b', x)], [some('y')]), {'a/b': x, 'a_b': fl(3, 4)}, 15)
+part = h.make_graph([h.make_node('Mul', ['e', 'k'], ['r']), h.make_node('Shape', ['e'], ['q'])], 'part', [some('e'), some('k')], [some('r'), some('q', T.INT64)])
+own('sequence_map', h.make_graph([h.make_node('SplitToSequence', ['x', 'sizes'], ['s'], axis=0), h.make_node('SequenceMap', ['s', 'row'], ['m', 'shapes'], body=part), h.make_node('ConcatFromSequence', ['m'], ['y'], axis=0),
+                                  h.make_node('ConcatFromSequence', ['shapes'], ['z'], axis=0, new_axis=1)], 'map', [info('x', x), info('row', x[0])], [some('y'), some('z', T.INT64)], [tensor('sizes', np.array([1, 2]))]), {'x': x, 'row': fl(4)}, 17)
+body = h.make_graph([h.make_node('SequenceAt', ['s', 'i'], ['e']), h.make_node('Add', ['t', 'e'], ['u']), h.make_node('Identity', ['go'], ['on'])], 'body', [some('i', T.INT64, []), some('go', T.BOOL, []), some('t', T.FLOAT, [1, 4])], [some('on', T.BOOL), some('u', T.FLOAT, [1, 4])])
+own('loop_over_parts', h.make_graph([h.make_node('SplitToSequence', ['x'], ['s'], axis=0), h.make_node('Loop', ['n', '', 'start'], ['y'], body=body)], 'parts', [info('x', x)], [some('y')], [tensor('n', np.int64(3)), tensor('start', fl(1, 4))]), {'x': x}, 15)

@@ -381,33 +381,6 @@ static bool lower_nodes(struct import *im, const Onnx__GraphProto *g) {
     return true;
 }
 
-/* Outputs that no node makes: an input or an initialiser passed on; those are copied. */
-static bool pass_outputs(struct import *im, const Onnx__GraphProto *g) {
-    for (size_t i = 0; i < g->n_output; i++) {
-        const char *name = g->output[i]->name;
-        struct graph_output *out = name_find(&im->result, name);
-        struct tensor *t = name_find(&im->value, name);
-        if (!t)
-            return graph_fail(
-                im,
-                "output '%s' is made by nothing in the graph, or as a result that its "
-                "operator has not here",
-                shown(im, name));
-        if (t->buffer == out->buffer) continue;
-        char *names[1] = {(char *)name};
-        Onnx__NodeProto node = ONNX__NODE_PROTO__INIT;
-        node.op_type = "Identity";
-        node.output = names;
-        node.n_output = 1;
-        im->node = &node;
-        im->node_index = (int)g->n_node;
-        im->now = NULL;
-        struct tensor *y = node_result(im, t->type, t->ndims, t->extent);
-        if (!y || !emit_copy(im, y, t)) return false;
-    }
-    return true;
-}
-
 /* ---- the model ---- */
 
 /* What `isamap check` says of the file. */
@@ -444,7 +417,8 @@ static bool import_graph(struct import *im, struct onnx_model *model, const Onnx
     if (!(g = functions_expand(im, m))) return false;
     Onnx__GraphProto integers;
     if (qdq_rewrite(im, g, im->exact, &integers, &model->requantised)) g = &integers;
-    if (!lower_nodes(im, g) || !custom_all_used(im, options) || !pass_outputs(im, g)) return false;
+    if (!lower_nodes(im, g) || !custom_all_used(im, options) || !graph_pass_outputs(im, model, g))
+        return false;
     graph_name_kept(im, model, options);
     const struct bindings *outer = dims ? dims->outer : NULL;
     model->text = kernel_text(im, g->name && *g->name ? g->name : "model");

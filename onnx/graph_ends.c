@@ -234,6 +234,77 @@ bool graph_read_outputs(struct import *im, struct onnx_model *model, const Onnx_
     return true;
 }
 
+/* The output of this name is a copy of the tensor. */
+static bool output_copy(struct import *im, const Onnx__GraphProto *g, const char *name,
+                        struct tensor *from) {
+    char *names[1] = {(char *)name};
+    Onnx__NodeProto node = ONNX__NODE_PROTO__INIT;
+    node.op_type = "Identity";
+    node.output = names;
+    node.n_output = 1;
+    im->node = &node;
+    im->node_index = (int)g->n_node;
+    im->now = NULL;
+    struct tensor *y = node_result(im, from->type, from->ndims, from->extent);
+    return y && emit_copy(im, y, from);
+}
+
+/* An output that is a sequence: each part is an output, with its number behind the name. */
+static bool output_parts(struct import *im, const Onnx__GraphProto *g, const char *name,
+                         const struct sequence *s, struct onnx_name *to) {
+    for (int k = 0; k < s->n; k++) {
+        struct graph_output *out = arena_alloc(im->arena, sizeof *out);
+        const char *part = arena_printf(im->arena, "%s_%d", name, k);
+        while (name_find(&im->value, part) || name_find(&im->result, part))
+            part = arena_printf(im->arena, "%s_", part);
+        if (s->part[k]->list)
+            return graph_fail(im, "output '%s' is a sequence of sequences",
+                              name_shown(im->arena, name));
+        out->buffer = name_unique(im, part);
+        name_put(im->arena, &im->result, part, out);
+        if (!output_copy(im, g, part, s->part[k])) return false;
+        to[k] = (struct onnx_name){part, out->buffer};
+    }
+    diag_warn(im->diags, im->path, 0, 0,
+              "output '%s' is a sequence; its %d parts are outputs of their own, '%s_0' and so on",
+              name_shown(im->arena, name), s->n, name_shown(im->arena, name));
+    return true;
+}
+
+bool graph_pass_outputs(struct import *im, struct onnx_model *model, const Onnx__GraphProto *g) {
+    struct onnx_name *all = NULL;
+    int n = 0, cap = 0;
+    for (size_t i = 0; i < g->n_output; i++) {
+        const char *name = g->output[i]->name;
+        struct graph_output *out = name_find(&im->result, name);
+        struct tensor *t = name_find(&im->value, name);
+        if (!t)
+            return graph_fail(
+                im,
+                "output '%s' is made by nothing in the graph, or as a result that its "
+                "operator has not here",
+                name_shown(im->arena, name));
+        const struct sequence *s = t->list;
+        bool parts = s && !(s->optional && s->n == 1);
+        int places = parts ? s->n : 1;
+        if (parts && s->n == 0)
+            return graph_fail(im, "output '%s' is %s", name_shown(im->arena, name),
+                              s->optional ? "an optional without an element"
+                                          : "a sequence without parts");
+        for (int k = 0; k < places; k++) {
+            GROW(im->arena, all, n, cap);
+            all[n++] = model->output[i];
+        }
+        if (parts
+                ? !output_parts(im, g, name, s, &all[n - places])
+                : (s || t->buffer != out->buffer) && !output_copy(im, g, name, s ? s->part[0] : t))
+            return false;
+    }
+    model->output = all;
+    model->noutputs = n;
+    return true;
+}
+
 /* Values that are wanted beside the graph's outputs: those that some node makes. */
 void graph_keep_values(struct import *im, const struct onnx_options *options) {
     for (int i = 0; options && i < options->nkeep; i++) {

@@ -222,6 +222,8 @@ bool graph_all_dims_used(struct import *, const struct bindings *dims, const boo
 bool graph_read_outputs(struct import *, struct onnx_model *, const Onnx__GraphProto *);
 bool graph_read_initialisers(struct import *, const Onnx__GraphProto *);
 void graph_name_initialisers(struct import *, const Onnx__GraphProto *); /* after inputs and outputs, which keep their names */
+/* After the nodes: outputs that no node makes are copies of an input or an initialiser; those that are sequences become several. */
+bool graph_pass_outputs(struct import *, struct onnx_model *, const Onnx__GraphProto *);
 void graph_drop_raw(const Onnx__GraphProto *); /* they have been copied: weights are held once while the graph is lowered and compiled */
 void graph_keep_values(struct import *, const struct onnx_options *); /* that are wanted beside the outputs */
 void graph_name_kept(struct import *, struct onnx_model *, const struct onnx_options *); /* those that were made are outputs too */

@@ -177,8 +177,6 @@ static const char *both_sides(struct import *im, struct tensor *scores) {
 static bool duels_read(struct import *im, struct duels *d, const struct vectors *v) {
     int n;
     int64_t all = 0;
-    if (attribute_find(im, "prob_a") || attribute_find(im, "prob_b"))
-        return node_fail(im, "probabilities ('prob_a', 'prob_b') are not supported");
     if (!attribute_ints(im, "vectors_per_class", &d->vectors, &n)) return false;
     if (n < 2 || n > MOST_CLASSES)
         return node_fail(im, "'vectors_per_class' has %d entries, expected 2 to %d", n,
@@ -191,6 +189,151 @@ static bool duels_read(struct import *im, struct duels *d, const struct vectors 
     }
     return all == v->n ||
            node_fail(im, "'vectors_per_class' does not add up to %" PRId64 " vectors", v->n);
+}
+
+/* ---- probabilities ----
+ *
+ * Each duel has a probability, the logistic function of its score. From these come those of the
+ * classes: T.-F. Wu, C.-J. Lin, R. C. Weng, Probability Estimates for Multi-class Classification by
+ * Pairwise Coupling, 2004, algorithm 2. Steps, limits and where it ends are those of libsvm, which
+ * ONNX Runtime has too: what it gives is not the limit of the steps. */
+
+enum { COUPLING_STEPS = 100 };
+
+struct coupling {
+    int64_t rows, classes;
+    const char *n, *i, *j; /* axes */
+    struct tensor *won;  /* [rows, classes, classes]: that i wins against j; i = j: of no meaning */
+    struct tensor *form; /* [rows, classes, classes]: Q of the paper */
+};
+
+/* [rows, duels]: the probability that the first class of the duel wins */
+static struct tensor *duels_won(struct import *im, struct tensor *scores, const float *a,
+                                const float *b) {
+    const char *base = im->node->output[0];
+    int64_t duels = scores->extent[1];
+    size_t bytes = (size_t)duels * sizeof *a;
+    struct tensor *slope = tensor_constant(im, base, "slope", TYPE_F32, 1, &duels,
+                                           arena_copy(im->arena, a, bytes)),
+                  *start = tensor_constant(im, base, "offset", TYPE_F32, 1, &duels,
+                                           arena_copy(im->arena, b, bytes)),
+                  *y = tensor_temporary(im, base, "duels", TYPE_F32, 2, scores->extent);
+    if (!slope || !start || !y) return NULL;
+    axes_release(im);
+    const char *at[2] = {axis_for(im, "n", scores->extent[0]), axis_for(im, "e", duels)};
+    emit_statement(im, "%s = clip(1 - sigmoid(%s * %s + %s), 0.0000001, 0.9999999)",
+                   tensor_element(im, y, at), tensor_element(im, scores, at),
+                   tensor_element(im, slope, &at[1]), tensor_element(im, start, &at[1]));
+    return y;
+}
+
+/* won: each duel is found from both sides. */
+static bool coupling_square(struct import *im, struct coupling *c, struct tensor *duels) {
+    const char *base = im->node->output[0], *pairs = inner_name(im, "pairs");
+    int64_t all[3] = {c->rows, c->classes, c->classes}, square = c->classes * c->classes;
+    int64_t *which = arena_array(im->arena, (size_t)square, sizeof *which), e = 0;
+    for (int64_t i = 0; i < c->classes; i++)
+        for (int64_t j = i + 1; j < c->classes; j++, e++)
+            which[i * c->classes + j] = which[j * c->classes + i] = e;
+    const char *from = inner_value(im, duels, "duels"),
+               *list = ml_constant(im, "pair", TYPE_I64, 1, &square, which);
+    struct inner g = {.input = {from, list}, .ninputs = 2, .output = {pairs}};
+    inner_int(im, &g, "axis", 1);
+    if (!list || !inner_lower(im, &g, "Gather")) return false;
+    struct tensor *pair = name_find(&im->value, pairs);
+    c->won = tensor_temporary(im, base, "wins", TYPE_F32, 3, all);
+    if (!c->won) return false;
+    axes_release(im);
+    c->n = axis_for(im, "n", c->rows);
+    c->i = axis_for(im, "i", c->classes);
+    c->j = axis_for(im, "j", c->classes);
+    const char *to[3] = {c->n, c->i, c->j},
+               *at[2] = {c->n, affine_text(im, 2, (int64_t[]){c->classes, 1}, &to[1], 0)},
+               *p = tensor_element(im, pair, at);
+    emit_statement(im, "%s = select(%s < %s, %s, 1 - %s)", tensor_element(im, c->won, to), c->i,
+                   c->j, p, p);
+    return true;
+}
+
+/* Off the diagonal -r(j,i) r(i,j), on it the sum over all others of r(j,i) squared */
+static bool coupling_form(struct import *im, struct coupling *c) {
+    const char *base = im->node->output[0], *at[3] = {c->n, c->i, c->j},
+               *turned[3] = {c->n, c->j, c->i}, *here[2] = {c->n, c->i};
+    struct tensor *sum = tensor_temporary(im, base, "squares", TYPE_F32, 2, c->won->extent);
+    c->form = tensor_temporary(im, base, "form", TYPE_F32, 3, c->won->extent);
+    if (!sum || !c->form) return false;
+    const char *s = tensor_element(im, sum, here), *one = tensor_element(im, c->won, at),
+               *other = tensor_element(im, c->won, turned);
+    emit_statement(im, "%s = 0", s);
+    emit_statement(im, "%s += select(%s == %s, 0, %s * %s)", s, c->i, c->j, other, other);
+    emit_statement(im, "%s = select(%s == %s, %s, -%s * %s)", tensor_element(im, c->form, at), c->i,
+                   c->j, s, other, one);
+    return true;
+}
+
+/* The name of a value [rows, classes]. A step corrects one class after the other, and scales all of
+ * them to the sum 1; a row whose error is small stays as it is. */
+static const char *coupling_steps(struct import *im, const struct coupling *c) {
+    const char *base = im->node->output[0], *n = c->n, *i = c->i, *j = c->j, *q = c->form->buffer;
+    struct tensor *first = tensor_temporary(im, base, "first", TYPE_F32, 2, c->won->extent),
+                  *last = tensor_temporary(im, base, "odds", TYPE_F32, 2, c->won->extent);
+    if (!first || !last) return NULL;
+    const char *p = name_unique(im, "p"), *qp = name_unique(im, "qp"), *e = name_unique(im, "pqp"),
+               *worst = name_unique(im, "worst"), *next = name_unique(im, "next"),
+               *d = name_unique(im, "d"), *u = name_unique(im, "u"), *v = name_unique(im, "v"),
+               *w = name_unique(im, "w"), *t = name_unique(im, "t"), *k = name_unique(im, "k"),
+               *row = arena_printf(im->arena, "f32[%" PRId64 "]", c->rows),
+               *rows = arena_printf(im->arena, "f32%s", shape_text(im->arena, 2, c->won->extent)),
+               *least = text_number(im, TYPE_F32, (double)(0.005f / (float)c->classes));
+    emit_statement(im, "%s[%s,%s] = %s", first->buffer, n, i,
+                   text_number(im, TYPE_F32, (double)(1.0f / (float)c->classes)));
+    emit_statement(im, "recur %s: %d  state %s: %s from %s to %s {", t, COUPLING_STEPS, p, rows,
+                   first->buffer, last->buffer);
+    emit_statement(im, "  temp %s: %s, %s: %s, %s: %s, %s: %s", qp, rows, next, rows, e, row, worst,
+                   row);
+    emit_statement(im, "  %s[%s,%s] = 0", qp, n, i);
+    emit_statement(im, "  %s[%s,%s] += %s[%s,%s,%s] * %s[%s,%s]", qp, n, i, q, n, i, j, p, n, j);
+    emit_statement(im, "  %s[%s] = 0", e, n);
+    emit_statement(im, "  %s[%s] += %s[%s,%s] * %s[%s,%s]", e, n, p, n, i, qp, n, i);
+    emit_statement(im, "  %s[%s] = 0", worst, n);
+    emit_statement(im, "  %s[%s] max= abs(%s[%s,%s] - %s[%s])", worst, n, qp, n, i, e, n);
+    emit_statement(im,
+                   "  recur %s: %" PRId64 "  state %s: %s from %s to %s  state %s: %s from %s  "
+                   "state %s: %s from %s {",
+                   k, c->classes, u, rows, p, next, v, rows, qp, w, row, e);
+    emit_statement(im, "    temp %s: %s", d, row);
+    emit_statement(im, "    %s[%s] = (%s[%s] - %s[%s,%s]) / %s[%s,%s,%s]", d, n, w, n, v, n, k, q,
+                   n, k, k);
+    emit_statement(im, "    %s'[%s,%s] = (%s[%s,%s] + select(%s == %s, %s[%s], 0)) / (1 + %s[%s])",
+                   u, n, i, u, n, i, i, k, d, n, d, n);
+    emit_statement(im, "    %s'[%s,%s] = (%s[%s,%s] + %s[%s] * %s[%s,%s,%s]) / (1 + %s[%s])", v, n,
+                   i, v, n, i, d, n, q, n, k, i, d, n);
+    emit_statement(im,
+                   "    %s'[%s] = (%s[%s] + %s[%s] * (%s[%s] * %s[%s,%s,%s] + 2 * %s[%s,%s])) / "
+                   "(1 + %s[%s]) / (1 + %s[%s])",
+                   w, n, w, n, d, n, d, n, q, n, k, k, v, n, k, d, n, d, n);
+    emit_statement(im, "  }");
+    emit_statement(im, "  %s'[%s,%s] = select(%s[%s] < %s, %s[%s,%s], %s[%s,%s])", p, n, i, worst,
+                   n, least, p, n, i, next, n, i);
+    emit_statement(im, "}");
+    return inner_value(im, last, "odds");
+}
+
+/* The name of a value [rows, classes]; `scores` where there are no probabilities. */
+static const char *probabilities(struct import *im, const struct duels *d, const char *scores) {
+    const float *a, *b;
+    int na, nb;
+    if (!ml_floats(im, "prob_a", &a, &na) || !ml_floats(im, "prob_b", &b, &nb)) return NULL;
+    struct tensor *s = name_find(&im->value, scores);
+    if (!na && !nb) return d->n == 1 ? both_sides(im, s) : scores;
+    if (na != d->n || nb != d->n) {
+        node_fail(im, "'prob_a' and 'prob_b' have %d and %d entries, expected %d", na, nb, d->n);
+        return NULL;
+    }
+    struct coupling c = {.rows = s->extent[0], .classes = d->classes};
+    struct tensor *won = duels_won(im, s, a, b);
+    return won && coupling_square(im, &c, won) && coupling_form(im, &c) ? coupling_steps(im, &c)
+                                                                        : NULL;
 }
 
 /* Each class against each other; the label is that of the class that wins most often. */
@@ -213,8 +356,8 @@ bool op_ml_svm_classifier(struct import *im) {
                    from ? weighted(im, from, v.n, d.n, duel_weights(im, &d, &v, coef), rho) : NULL;
     struct tensor *s = scores ? name_find(&im->value, scores) : NULL;
     const char *won = s ? votes(im, &d, s) : NULL;
-    if (s && d.n == 1) scores = both_sides(im, s);
-    return won && scores && ml_classify(im, won, "classlabels_ints") &&
+    if (!won || !(scores = probabilities(im, &d, scores))) return false;
+    return ml_classify(im, won, "classlabels_ints") &&
            ml_transform(im, scores, ml_probabilities(im));
 }
 #endif

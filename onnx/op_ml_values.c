@@ -211,7 +211,9 @@ bool op_ml_one_hot(struct import *im) {
         return false;
     if (n == 0) return node_fail(im, "it has no categories ('cats_int64s')");
     if (!zeros)
-        return node_fail(im, "'zeros' is 0: that an unknown category is an error is not supported");
+        diag_warn(im->diags, im->path, 0, 0,
+                  "%s (OneHotEncoder): an unknown category becomes zeros, not an error",
+                  node_shown(im));
     if (x->ndims == MAX_DIMS || x->type == TYPE_BOOL)
         return node_fail(im, "the input is %s of %d dimensions", type_name(x->type), x->ndims);
     memcpy(extent, x->extent, sizeof x->extent);

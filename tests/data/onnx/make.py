@@ -728,3 +728,18 @@ own('sequence_map', h.make_graph([h.make_node('SplitToSequence', ['x', 'sizes'],
                                   h.make_node('ConcatFromSequence', ['shapes'], ['z'], axis=0, new_axis=1)], 'map', [info('x', x), info('row', x[0])], [some('y'), some('z', T.INT64)], [tensor('sizes', np.array([1, 2]))]), {'x': x, 'row': fl(4)}, 17)
 body = h.make_graph([h.make_node('SequenceAt', ['s', 'i'], ['e']), h.make_node('Add', ['t', 'e'], ['u']), h.make_node('Identity', ['go'], ['on'])], 'body', [some('i', T.INT64, []), some('go', T.BOOL, []), some('t', T.FLOAT, [1, 4])], [some('on', T.BOOL), some('u', T.FLOAT, [1, 4])])
 own('loop_over_parts', h.make_graph([h.make_node('SplitToSequence', ['x'], ['s'], axis=0), h.make_node('Loop', ['n', '', 'start'], ['y'], body=body)], 'parts', [info('x', x)], [some('y')], [tensor('n', np.int64(3)), tensor('start', fl(1, 4))]), {'x': x}, 15)
+
+# ai.onnx.ml: probabilities of support vectors, from those of each class against each other.
+rng = np.random.default_rng(21)
+for n, kernel in ((2, 'LINEAR'), (4, 'RBF')):
+    d = n * (n - 1) // 2
+    learned('ml_svc_odds_%d' % n, [h.make_node('SVMClassifier', ['x'], ['l', 'y'], domain='ai.onnx.ml', kernel_type=kernel, kernel_params=[0.25, 0.0, 3.0], classlabels_ints=list(range(3, 3 + n)), vectors_per_class=[2] * n, coefficients=fl(2 * n * (n - 1)).tolist(),
+                                               support_vectors=fl(6 * n).tolist(), rho=fl(d).tolist(), prob_a=(-np.abs(fl(d)) - 0.5).tolist(), prob_b=(fl(d) * 0.1).tolist())], {'x': fl(9, 3)}, {'l': T.INT64, 'y': T.FLOAT})
+learned('ml_one_hot_strict', [h.make_node('OneHotEncoder', ['x'], ['y'], domain='ai.onnx.ml', cats_int64s=[3, 5, 7], zeros=0)], {'x': np.array([[3, 7], [5, 3]])}, {'y': T.FLOAT})
+
+# An output that is a sequence: each of its parts is an output.
+def parts(name, nodes, inputs, outputs):
+    model = h.make_model(h.make_graph(nodes, name, [h.make_tensor_value_info(k, T.FLOAT, v.shape) for k, v in inputs.items()], outputs), producer_name='isamap', opset_imports=[h.make_opsetid('', 15)], ir_version=8)
+    results = onnxruntime.InferenceSession(model.SerializeToString(), providers=['CPUExecutionProvider']).run(None, inputs)
+    save(name, model, inputs, [a for r in results for a in (r if isinstance(r, list) else [r])])
+parts('sequence_output', [h.make_node('Relu', ['x'], ['r']), h.make_node('SequenceConstruct', ['r', 'x', 'w'], ['s']), h.make_node('Neg', ['w'], ['y'])], {'x': fl(2, 3), 'w': fl(4)}, [h.make_tensor_sequence_value_info('s', T.FLOAT, None), h.make_tensor_value_info('y', T.FLOAT, [4])])

@@ -354,6 +354,8 @@ bool standard_domain(const char *domain);
     X(TensorScatter, 2, 3, tensor_scatter) X(DFT, 1, 3, dft) X(STFT, 2, 4, stft) \
     X(AffineGrid, 2, 2, affine_grid) X(CumProd, 2, 2, cum_prod) \
     X(CausalConvWithState, 2, 4, causal_conv) X(RoiAlign, 3, 3, roi_align) \
+    X(LinearAttention, 3, 6, linear_attention) X(GlobalLpPool, 1, 1, global_lp_pool) \
+    X(MaxRoiPool, 2, 2, max_roi_pool) X(MelWeightMatrix, 5, 5, mel_weight_matrix) \
     X(DeformConv, 3, 5, deform_conv) X(Col2Im, 3, 3, col_to_im) \
     X(SequenceEmpty, 0, 0, sequence_empty) X(SequenceConstruct, 1, -1, sequence_construct) \
     X(SequenceInsert, 2, 3, sequence_insert) X(SequenceErase, 1, 2, sequence_erase) \
@@ -387,7 +389,17 @@ bool standard_domain(const char *domain);
     X(GatherBlockQuantized, 3, 4, gather_block_quantized) \
     X(DynamicQuantizeLSTM, 3, 12, dynamic_quantize_lstm) X(MoE, 3, 8, experts) \
     X(QMoE, 3, 15, experts) X(QLinearConv, 8, 9, channels_last) \
-    X(NhwcMaxPool, 1, 1, channels_last) X(TransposeMatMul, 2, 2, fused_matmul)
+    X(NhwcMaxPool, 1, 1, channels_last) X(TransposeMatMul, 2, 2, fused_matmul) \
+    X(LinearAttention, 3, 6, linear_attention) X(CausalConvWithState, 2, 4, ms_causal_conv) \
+    X(Trilu, 1, 2, trilu) X(Range, 2, 3, range) X(GatherND, 2, 2, gather_nd) X(Pad, 2, 3, pad) \
+    X(GridSample, 2, 2, grid_sample) X(ExpandDims, 2, 2, expand_dims) X(Unique, 1, 1, ms_unique) \
+    X(CDist, 2, 2, distances) X(MatMulInteger16, 2, 2, matmul_integer16) \
+    X(GroupNorm, 3, 3, ms_group_norm) X(SkipGroupNorm, 4, 5, ms_group_norm) \
+    X(BiasAdd, 3, 3, bias_add) X(BiasSplitGelu, 2, 2, bias_split_gelu) \
+    X(GemmFastGelu, 2, 3, gemm_fast_gelu) X(GatedRMSNorm, 3, 3, gated_rms_norm) \
+    X(BranchwiseRMSNorm, 1, 2, branchwise_rms_norm) X(ScaledSiLU, 1, 2, scaled_silu) \
+    X(GatedAdd, 3, 3, gated_add) X(LinearAttentionGate, 3, 4, linear_attention_gate) \
+    X(MatMulBnb4, 3, 3, matmul_bnb4)
 /* The same for the domain ai.onnx.ml. */
 #define ML_OPERATORS(X) \
     X(Scaler, 1, 1, ml_scaler) X(Normalizer, 1, 1, ml_normalizer) \
@@ -436,6 +448,10 @@ void import_free(struct import *);
 
 /* op_suppress.c: NonMaxSuppression where boxes, scores or thresholds are data; `most` boxes of a class */
 bool suppress_data(struct import *, struct tensor *box, struct tensor *score, int64_t most, bool centre);
+
+/* op_channels_last.c: the value `to` has the channels of `from` as its second dimension instead of
+ * the last, or back. */
+bool channels_moved(struct import *, const char *from, bool back, const char *to);
 
 /* op_gather.c: the node's result is x at the places of `index` along the axis */
 bool gather_places(struct import *, struct tensor *x, struct tensor *index, int axis);

@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* The channels of a value from the last dimension to the second one, or back. */
-static bool move_channels(struct import *im, const char *from, bool back, const char *to) {
+bool channels_moved(struct import *im, const char *from, bool back, const char *to) {
     const struct tensor *x = name_find(&im->value, from);
     int64_t order[MAX_DIMS] = {0};
     struct inner n = {.input = {from}, .ninputs = 1, .output = {to}};
@@ -30,10 +29,10 @@ bool op_channels_last(struct import *im) {
     for (int k = 0; k < n.ninputs; k++) n.input[k] = im->node->input[k];
     if (last) {
         n.input[0] = inner_name(im, "moved");
-        if (!move_channels(im, im->node->input[0], false, n.input[0])) return false;
+        if (!channels_moved(im, im->node->input[0], false, n.input[0])) return false;
     }
     inner_pass(im, &n, "channels_last");
     return inner_lower(im, &n, pool ? "MaxPool" : "QLinearConv") &&
-           (!last || move_channels(im, n.output[0], true, result));
+           (!last || channels_moved(im, n.output[0], true, result));
 }
 #endif

@@ -358,4 +358,46 @@ bool op_qgemm(struct import *im) {
                    bs->elements == 1 ? tensor_scalar(im, bs) : tensor_element(im, bs, &j));
     return true;
 }
+
+/* Of com.microsoft: weights of 4 bits that name one of 16 numbers, times the largest magnitude of
+ * their block: those of bitsandbytes. They must be constants and are opened while the model is
+ * read. */
+bool op_matmul_bnb4(struct import *im) {
+    static const float table[2][16] = {
+        {0, 0.00520833333f, 0.66666667f, 1, 0.33333333f, 0.5f, 0.16666667f, 0.25f, 0,
+         -0.00520833333f, -0.66666667f, -1, -0.33333333f, -0.5f, -0.16666667f, -0.25f},
+        {-1, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f,
+         -0.28444138169288635f, -0.18477343022823334f, -0.09105003625154495f, 0,
+         0.07958029955625534f, 0.16093020141124725f, 0.24611230194568634f, 0.33791524171829224f,
+         0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1}};
+    struct tensor *x = node_input(im, 0), *b = node_input(im, 1), *most = node_input(im, 2);
+    int64_t rows = 0, depth = 0, block = 0, kind = 0, turned = 1, training = 0;
+    if (!attribute_int(im, "N", &rows) || !attribute_int(im, "K", &depth) ||
+        !attribute_int(im, "block_size", &block) || !attribute_int(im, "quant_type", &kind) ||
+        !attribute_int(im, "transB", &turned) || !attribute_int(im, "training_mode", &training))
+        return false;
+    if (kind < 0 || kind > 1 || !turned)
+        return node_fail(im, "'quant_type' is neither 0 nor 1, or 'transB' is 0");
+    if (rows < 1 || depth < 1 || block < 1 || rows > INT64_C(1) << 40 || depth > MAX_COUNT ||
+        b->type != TYPE_U8 || !b->data || !most->data || most->type != x->type ||
+        !type_is_float(x->type) || b->elements != (rows * depth + 1) / 2 ||
+        most->elements != (rows * depth + block - 1) / block)
+        return node_fail(im,
+                         "weights and scales are not constants for %" PRId64 " rows of %" PRId64,
+                         rows, depth);
+    int64_t extent[2] = {depth, rows};
+    size_t size = type_size(x->type);
+    char *data = arena_alloc(im->arena, (size_t)(rows * depth) * size);
+    for (int64_t i = 0; i < rows * depth; i++) {
+        int byte = ((const uint8_t *)b->data)[i / 2];
+        double v =
+            (double)table[kind][i % 2 ? byte & 15 : byte >> 4] * tensor_float(most, i / block);
+        type_store(x->type, data + (size_t)(i % depth * rows + i / depth) * size,
+                   (union value){.f = v});
+    }
+    struct tensor *w =
+        tensor_constant(im, im->node->output[0], "weights", x->type, 2, extent, data);
+    return w && inner_node(im, "MatMul", im->node->input[0], inner_value(im, w, "weights"),
+                           im->node->output[0]);
+}
 #endif

@@ -64,9 +64,10 @@ bool op_constant_of_shape(struct import *im) {
 /* Of constants, as its length must be known. */
 bool op_range(struct import *im) {
     struct tensor *x[3];
-    double limit[3], count;
+    double limit[3] = {0, 0, 1}, count;
     for (int k = 0; k < 3; k++) {
         x[k] = node_input(im, k);
+        if (k == 2 && !x[k]) continue; /* of com.microsoft: 1 */
         if (!x[k]->data || x[k]->elements != 1 || x[k]->type != x[0]->type)
             return node_fail(im, "input %d is not a constant of the type of input 0", k);
         limit[k] = tensor_float(x[k], 0);
@@ -80,7 +81,7 @@ bool op_range(struct import *im) {
     if (!y) return false;
     const char *i = axis_for(im, "i", (int64_t)count), *t = type_name(y->type);
     emit_statement(im, "%s = %s + %s(%s) * %s", tensor_element(im, y, &i), tensor_scalar(im, x[0]),
-                   t, i, tensor_scalar(im, x[2]));
+                   t, i, x[2] ? tensor_scalar(im, x[2]) : "1");
     return true;
 }
 

@@ -242,20 +242,10 @@ bool op_global_max_pool(struct import *im) {
     return global_pool(im, false);
 }
 
-/* The p-th root of the sum of the p-th powers, of the sizes of the elements of each window. */
-bool op_lp_pool(struct import *im) {
-    struct pool p;
-    int64_t power = 2;
-    if (!attribute_int(im, "p", &power) || !pool_read(im, &p)) return false;
-    if (!type_is_float(p.x->type) || power < 1)
-        return node_fail(im, "the input is not of floats, or 'p' is %" PRId64, power);
-    struct tensor *y = node_result(im, p.x->type, p.x->ndims, p.shape), *sum = NULL;
-    if (y) sum = tensor_temporary(im, y->buffer, "sum", sum_type(y->type), y->ndims, y->extent);
-    if (!sum) return false;
-    pool_axes(im, &p);
-    const char *x = sum_widen(im, y->type,
-                              window_element(im, &p.w, p.x, p.index[0], p.index[1], "0")),
-               *all = tensor_element(im, sum, p.index);
+/* y: the p-th root of the sum of the p-th powers of the sizes of elements. */
+static void lp_sum(struct import *im, struct tensor *y, struct tensor *sum, const char *const *to,
+                   const char *element, int64_t power) {
+    const char *x = sum_widen(im, y->type, element), *all = tensor_element(im, sum, to);
     emit_statement(im, "%s = 0", all);
     if (power == 1)
         emit_statement(im, "%s += abs(%s)", all, x);
@@ -267,7 +257,39 @@ bool op_lp_pool(struct import *im) {
                        : power == 2 ? arena_printf(im->arena, "sqrt(%s)", all)
                                     : arena_printf(im->arena, "pow(%s, %s)", all,
                                                    text_number(im, sum->type, 1 / (double)power));
-    emit_statement(im, "%s = %s", tensor_element(im, y, p.index), sum_narrow(im, y->type, root));
+    emit_statement(im, "%s = %s", tensor_element(im, y, to), sum_narrow(im, y->type, root));
+}
+
+bool op_global_lp_pool(struct import *im) {
+    struct tensor *x = node_input(im, 0), *y, *sum;
+    int64_t power = 2, shape[MAX_DIMS];
+    const char *index[MAX_DIMS], *to[MAX_DIMS];
+    if (!attribute_int(im, "p", &power)) return false;
+    if (!type_is_float(x->type) || x->ndims < 3 || power < 1)
+        return node_fail(im, "the input is not of floats in space, or 'p' is %" PRId64, power);
+    axes_for(im, x->ndims, x->extent, index);
+    for (int d = 0; d < x->ndims; d++) {
+        shape[d] = d < 2 ? x->extent[d] : 1;
+        to[d] = d < 2 ? index[d] : "0";
+    }
+    if (!(y = node_result(im, x->type, x->ndims, shape))) return false;
+    sum = tensor_temporary(im, y->buffer, "sum", sum_type(y->type), y->ndims, shape);
+    if (sum) lp_sum(im, y, sum, to, tensor_element(im, x, index), power);
+    return sum != NULL;
+}
+
+/* The p-th root of the sum of the p-th powers, of the sizes of the elements of each window. */
+bool op_lp_pool(struct import *im) {
+    struct pool p;
+    int64_t power = 2;
+    if (!attribute_int(im, "p", &power) || !pool_read(im, &p)) return false;
+    if (!type_is_float(p.x->type) || power < 1)
+        return node_fail(im, "the input is not of floats, or 'p' is %" PRId64, power);
+    struct tensor *y = node_result(im, p.x->type, p.x->ndims, p.shape), *sum = NULL;
+    if (y) sum = tensor_temporary(im, y->buffer, "sum", sum_type(y->type), y->ndims, y->extent);
+    if (!sum) return false;
+    pool_axes(im, &p);
+    lp_sum(im, y, sum, p.index, window_element(im, &p.w, p.x, p.index[0], p.index[1], "0"), power);
     return true;
 }
 #endif

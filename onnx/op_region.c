@@ -295,6 +295,78 @@ bool op_roi_align(struct import *im) {
     return true;
 }
 
+/* ---- MaxRoiPool ---- */
+
+/* The first element of each bin along dimension d and the one behind its last, as f32 or f64. */
+static bool pool_bins(struct import *im, struct tensor *x, struct tensor *box, int d, double scale,
+                      int64_t bins, const char *r, const char *p, const char *of[2]) {
+    static const char *const digit[5] = {"0", "1", "2", "3", "4"};
+    int64_t extent[2] = {box->extent[0], bins}, n = x->extent[2 + d];
+    const char *index[2] = {r, p}, *base = im->node->output[0], *t = type_name(x->type), *corner[2];
+    struct tensor *at[2], *start = tensor_temporary(im, base, "start", x->type, 1, extent),
+                          *size = tensor_temporary(im, base, "size", x->type, 1, extent);
+    if (!start || !size) return false;
+    for (int k = 0; k < 2; k++) {
+        const char *from[2] = {r, digit[2 + 2 * k - d]};
+        at[k] = tensor_temporary(im, base, k ? "end" : "begin", x->type, 2, extent);
+        if (!at[k]) return false;
+        const char *v = arena_printf(im->arena, "%s * %s", tensor_element(im, box, from),
+                                     text_number(im, x->type, scale));
+        corner[k] =
+            arena_printf(im->arena, "select(%s < 0, -floor(0.5 - %s), floor(%s + 0.5))", v, v, v);
+    }
+    const char *s = tensor_element(im, start, &r), *z = tensor_element(im, size, &r);
+    emit_statement(im, "%s = %s", s, corner[0]);
+    emit_statement(im, "%s = max(%s - %s + 1, 1) / %" PRId64, z, corner[1], s, bins);
+    for (int k = 0; k < 2; k++) {
+        of[k] = tensor_element(im, at[k], index);
+        emit_statement(im,
+                       k ? "%s = clip(ceil((%s(%s) + 1) * %s) + %s, 0, %" PRId64 ")"
+                         : "%s = clip(floor(%s(%s) * %s) + %s, 0, %" PRId64 ")",
+                       of[k], t, p, z, s, n);
+    }
+    return true;
+}
+
+/* The greatest element of each bin, along the columns and then along the rows; an empty one has 0.
+ */
+bool op_max_roi_pool(struct import *im) {
+    struct tensor *x = node_input(im, 0), *box = node_input(im, 1);
+    int64_t out[2] = {0, 0};
+    double scale = 1;
+    if (!attribute_counts(im, "pooled_shape", 2, 1, out, NULL) ||
+        !attribute_float(im, "spatial_scale", &scale))
+        return false;
+    if ((x->type != TYPE_F32 && x->type != TYPE_F64) || x->ndims != 4 || box->type != x->type ||
+        box->ndims != 2 || box->extent[1] != 5 || out[0] < 1)
+        return node_fail(im, "input or regions %s do not fit, or 'pooled_shape' is missing",
+                         shape_text(im->arena, box->ndims, box->extent));
+    int64_t extent[4] = {box->extent[0], x->extent[1], out[0], out[1]},
+            rows[4] = {extent[0], extent[1], x->extent[2], out[1]};
+    struct tensor *y = node_result(im, x->type, 4, extent),
+                  *row = y ? tensor_temporary(im, y->buffer, "rows", x->type, 4, rows) : NULL;
+    if (!row) return false;
+    const char *r = axis_for(im, "r", extent[0]), *c = axis_for(im, "c", extent[1]),
+               *n = axis_for(im, "n", x->extent[0]), *u = axis_for(im, "v", x->extent[2]),
+               *v = axis_for(im, "u", x->extent[3]), *p = axis_for(im, "p", out[0]),
+               *q = axis_for(im, "q", out[1]), *h[2], *w[2];
+    if (!pool_bins(im, x, box, 0, scale, out[0], r, p, h) ||
+        !pool_bins(im, x, box, 1, scale, out[1], r, q, w))
+        return false;
+    const char *t = type_name(x->type), *image[2] = {r, "0"}, *to[4] = {r, c, u, q},
+               *from[4] = {n, c, u, v}, *at[4] = {r, c, p, q}, *m = tensor_element(im, row, to),
+               *e = tensor_element(im, y, at);
+    emit_statement(im, "%s = -inf", m);
+    emit_statement(im, "%s max= select(%s == %s(%s) & %s(%s) >= %s & %s(%s) < %s, %s, -inf)", m,
+                   tensor_element(im, box, image), t, n, t, v, w[0], t, v, w[1],
+                   tensor_element(im, x, from));
+    emit_statement(im, "%s = -inf", e);
+    emit_statement(im, "%s max= select(%s(%s) >= %s & %s(%s) < %s, %s, -inf)", e, t, u, h[0], t, u,
+                   h[1], m);
+    emit_statement(im, "%s = select(%s == -inf, 0, %s)", e, e, e);
+    return true;
+}
+
 /* ---- Col2Im ---- */
 
 /* x[n, channel and place in a block, block], each added to where it lies in the image */

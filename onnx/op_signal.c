@@ -6,6 +6,7 @@
 #include "onnx/onnx_int.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* y[i] = a − b cos(2πi/n) + c cos(4πi/n); a symmetric window counts n − 1 */
@@ -96,16 +97,19 @@ bool op_causal_conv(struct import *im) {
     struct tensor *x = node_input(im, 0), *w = node_input(im, 1), *bias = node_input(im, 2),
                   *past = node_input(im, 3);
     const char *activation = "none", *to[3], *from[3], *filter[3];
-    if (!attribute_string(im, "activation", &activation)) return false;
+    int64_t dilation = 1; /* of com.microsoft */
+    if (!attribute_string(im, "activation", &activation) ||
+        !attribute_int(im, "dilation", &dilation))
+        return false;
     bool silu = strcmp(activation, "silu") == 0 || strcmp(activation, "swish") == 0;
     if (!silu && strcmp(activation, "none") != 0)
         return node_fail(im, "'activation' is '%s', expected silu, swish or none",
                          name_shown(im->arena, activation));
     bool fits =
-        type_is_float(x->type) && x->ndims == 3 && w->ndims == 3 && w->type == x->type &&
-        w->extent[0] == x->extent[1] && w->extent[1] == 1 &&
+        dilation >= 1 && dilation <= MAX_COUNT && type_is_float(x->type) && x->ndims == 3 &&
+        w->ndims == 3 && w->type == x->type && w->extent[0] == x->extent[1] && w->extent[1] == 1 &&
         (!bias || (bias->type == x->type && bias->ndims == 1 && bias->extent[0] == x->extent[1]));
-    int64_t before = fits ? w->extent[2] - 1 : 0, extent[3], state[3];
+    int64_t before = fits ? (w->extent[2] - 1) * dilation : 0, extent[3], state[3];
     for (int d = 0; d < 3 && fits; d++) {
         extent[d] = x->extent[d] + (d == 2 ? before : 0);
         state[d] = d == 2 ? before : x->extent[d];
@@ -119,7 +123,7 @@ bool op_causal_conv(struct import *im) {
     memcpy(from, to, sizeof from);
     from[2] = affine_text(im, 1, (int64_t[]){1}, &to[2], before);
     emit_statement(im, "%s = %s", tensor_element(im, line, from), tensor_element(im, x, to));
-    const char *r = axis_for(im, "r", before + 1), *s = before ? axis_for(im, "s", before) : NULL;
+    const char *r = axis_for(im, "r", w->extent[2]), *s = before ? axis_for(im, "s", before) : NULL;
     from[2] = s;
     if (s)
         emit_statement(im, "%s = %s", tensor_element(im, line, from),
@@ -132,7 +136,7 @@ bool op_causal_conv(struct import *im) {
         from[2] = affine_text(im, 1, (int64_t[]){1}, &s, x->extent[2]);
         emit_statement(im, "%s = %s", e, tensor_element(im, line, from));
     }
-    from[2] = affine_text(im, 2, (int64_t[]){1, 1}, (const char *[]){to[2], r}, 0);
+    from[2] = affine_text(im, 2, (int64_t[]){1, dilation}, (const char *[]){to[2], r}, 0);
     filter[0] = to[1], filter[1] = "0", filter[2] = r;
     const char *a = tensor_element(im, acc, to);
     emit_statement(im, "%s = %s", a,
@@ -142,5 +146,45 @@ bool op_causal_conv(struct import *im) {
     if (silu) emit_statement(im, "%s = %s * sigmoid(%s)", a, a, a);
     sum_close(im, y, acc, to);
     return true;
+}
+
+/* Triangles of equal width on the mel scale, which gather the bins of a transform. Of constants. */
+bool op_mel_weight_matrix(struct import *im) {
+    double in[5];
+    int64_t to = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+    enum type type;
+    if (!attribute_int(im, "output_datatype", &to)) return false;
+    for (int k = 0; k < 5; k++) {
+        struct tensor *t = node_input(im, k);
+        if (!t->data || t->elements != 1)
+            return node_fail(im, "input %d is not a constant of one element", k);
+        in[k] = tensor_float(t, 0);
+    }
+    double low = 2595 * log10(1 + in[3] / 700), high = 2595 * log10(1 + in[4] / 700);
+    if (!(in[0] >= 1 && in[1] >= 1 && in[2] >= 1 && in[0] * in[1] <= MAX_COUNT && low <= high &&
+          in[3] >= 0 && in[4] <= in[2] / 2))
+        return node_fail(im, "%g triangles of a transform of %g, from %g to %g Hz, are not known",
+                         in[0], in[1], in[3], in[4]);
+    if (!tensor_type((int32_t)to, &type) || !type_is_float(type))
+        return node_fail(im, "'output_datatype' is %" PRId64 ", expected floats", to);
+    int64_t n = (int64_t)in[0], extent[2] = {(int64_t)in[1] / 2 + 1, n};
+    int64_t *bin = arena_array(im->arena, (size_t)n + 2, sizeof *bin);
+    size_t size = type_size(type);
+    char *data = arena_array(im->arena, (size_t)(extent[0] * n), size);
+    for (int64_t i = 0; i < n + 2; i++) {
+        double hertz =
+            700 * (pow(10, (low + (high - low) / ((double)n + 2) * (double)i) / 2595) - 1);
+        bin[i] = (int64_t)floor((in[1] + 1) * hertz / in[2]);
+    }
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = bin[i]; j <= bin[i + 2] && j < extent[0]; j++) {
+            int64_t up = bin[i + 1] - bin[i], down = bin[i + 2] - bin[i + 1];
+            double v = j < bin[i + 1] ? (double)(j - bin[i]) / (double)up
+                       : j > bin[i + 1] || down
+                           ? (double)(bin[i + 2] - j) / (double)(down ? down : 1)
+                           : 1;
+            type_store(type, data + (size_t)(j * n + i) * size, (union value){.f = v});
+        }
+    return node_constant(im, type, 2, extent, data);
 }
 #endif

@@ -13,8 +13,8 @@ static void one_refused(const char *op, const char *dims, const char *attributes
 
 static void refuses_operators(void **state) {
     (void)state;
-    one_refused("MaxRoiPool", "1,2", NULL,
-                "node 0 (MaxRoiPool, opset 15): this operator is not supported");
+    one_refused("Multinomial", "1,2", NULL,
+                "node 0 (Multinomial, opset 15): this operator is not supported");
     one_refused("Unique", "1,2", NULL, "the size of its result depends on input 0");
     one_refused("SequenceAt", "1,2", NULL, "input 1 is missing");
     one_refused("SequenceLength", "1,2", NULL, "input 0 is not a sequence");
@@ -246,11 +246,11 @@ static void counts_missing_operators(void **state) {
     put_input(&m, "x", F32, "2");
     put_output(&m, "y", F32, NULL);
     put_node(&m, "Bernoulli", "x", "a", NULL);
-    put_node(&m, "MaxRoiPool", "a", "b", NULL);
+    put_node(&m, "Multinomial", "a", "b", NULL);
     put_node(&m, "Bernoulli", "b", "y", NULL);
     check_refused(&m, 15,
                   "2 operators of the model are not supported: Bernoulli in 2 nodes, "
-                  "MaxRoiPool in 1 node");
+                  "Multinomial in 1 node");
     put_input(&m, "x", F32, "2");
     put_output(&m, "y", F32, NULL);
     put_node(&m, "Bernoulli", "x", "a", NULL);

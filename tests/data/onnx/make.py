@@ -1,6 +1,6 @@
 """Writes the models of this folder, with inputs, and what ONNX Runtime gives for them:
 python3 make.py. Needs onnx, onnxruntime and numpy. tests/onnx_testdata.c runs them."""
-import os
+import math, os
 import numpy as np, onnx, onnx.reference, onnxruntime
 from onnx import TensorProto as T, helper as h, numpy_helper as nh
 
@@ -743,3 +743,58 @@ def parts(name, nodes, inputs, outputs):
     results = onnxruntime.InferenceSession(model.SerializeToString(), providers=['CPUExecutionProvider']).run(None, inputs)
     save(name, model, inputs, [a for r in results for a in (r if isinstance(r, list) else [r])])
 parts('sequence_output', [h.make_node('Relu', ['x'], ['r']), h.make_node('SequenceConstruct', ['r', 'x', 'w'], ['s']), h.make_node('Neg', ['w'], ['y'])], {'x': fl(2, 3), 'w': fl(4)}, [h.make_tensor_sequence_value_info('s', T.FLOAT, None), h.make_tensor_value_info('y', T.FLOAT, [4])])
+
+# What stands for a few operators in a row; those that ONNX Runtime lacks on CPUs are computed here.
+rng = np.random.default_rng(22)
+TYPE['int16'] = T.INT16
+def made(name, op, inputs, constants=None, outputs=('y',), kind=T.FLOAT, results=None, domain='com.microsoft', **a):
+    case(name, [h.make_node(op, list(inputs) + list(constants or {}), list(outputs), domain=domain, **a)], inputs, constants or {}, {k: kind for k in outputs}, 21, results)
+def erf(x): return np.vectorize(math.erf)(x).astype(np.float32)
+made('ms_distances', 'CDist', {'a': fl(5, 3), 'b': fl(7, 3)}, metric='euclidean')
+made('ms_distances_squared', 'CDist', {'a': fl(5, 3), 'b': fl(7, 3)})
+made('ms_expand_dims', 'ExpandDims', {'x': fl(2, 3)}, {'k': np.int32(-2)})
+made('ms_trilu', 'Trilu', {'x': fl(2, 3, 4)}, {'k': np.int64(1)}, upper=0)
+made('ms_range', 'Range', {}, {'a': np.int32(3), 'b': np.int32(9)}, kind=T.INT32)
+made('ms_gather_nd', 'GatherND', {'x': fl(3, 4), 'i': np.array([[1, 2], [0, 3]])})
+made('ms_pad', 'Pad', {'x': fl(3, 4)}, {'p': np.array([1, 0, 0, 2]), 'v': f(2)})
+made('ms_grid_sample', 'GridSample', {'x': fl(1, 2, 4, 5), 'g': fl(1, 3, 3, 2)}, mode='bicubic')
+case('ms_unique', [ms('Unique', ['x'], ['y', 'i', 'n'])], {'w': fl(2)}, {'x': np.array([3, 1, 3, 2, 1], np.float32)}, {'y': T.FLOAT, 'i': T.INT64, 'n': T.INT64}, 21)
+a, b = (rng.integers(-900, 900, s).astype(np.int16) for s in ((2, 3, 4), (4, 5)))
+made('ms_matmul_16', 'MatMulInteger16', {'a': a, 'b': b}, kind=T.INT32, results=[a.astype(np.int32) @ b.astype(np.int32)])
+def grouped(x, g, b, groups, silu):
+    r = x.reshape(x.shape[0], -1, groups, x.shape[3] // groups)
+    r = ((r - r.mean((1, 3), keepdims=True)) / np.sqrt(r.var((1, 3), keepdims=True) + 1e-5)).reshape(x.shape) * g + b
+    return (r / (1 + np.exp(-r)) if silu else r).astype(np.float32)
+x, g, b, s, bias = fl(2, 4, 5, 8), fl(8), fl(8), fl(2, 8), fl(8)
+made('ms_group_norm', 'GroupNorm', {'x': x, 'g': g, 'b': b}, groups=4, activation=1, results=[grouped(x, g, b, 4, True)])
+made('ms_group_norm_first', 'GroupNorm', {'x': x.transpose(0, 3, 1, 2).copy(), 'g': g, 'b': b}, groups=2, activation=0, channels_last=0, results=[grouped(x, g, b, 2, False).transpose(0, 3, 1, 2).copy()])
+sum_ = x + s[:, None, None] + bias
+made('ms_group_norm_skip', 'SkipGroupNorm', {'x': x, 'g': g, 'b': b, 's': s, 'bias': bias}, None, ('y', 'z'), groups=4, activation=1, results=[grouped(sum_, g, b, 4, True), sum_])
+x, b, s = fl(2, 3, 8), fl(8), fl(2, 3, 8)
+made('ms_bias_add', 'BiasAdd', {'x': x, 'b': b, 's': s}, results=[x + b + s])
+l, r = np.split(x + b, 2, -1)
+made('ms_bias_split_gelu', 'BiasSplitGelu', {'x': x, 'b': b}, results=[l * r * (1 + erf(r / np.sqrt(f(2)))) / 2])
+x, w, b = fl(3, 4), fl(4, 5), fl(5)
+p = x @ w + b
+made('ms_gemm_fast_gelu', 'GemmFastGelu', {'x': x, 'w': w, 'b': b}, results=[p * (1 + np.tanh(f(0.7978845608) * (p + f(0.044715) * p ** 3))) / 2])
+made('ms_gated_norm', 'GatedRMSNorm', {'x': fl(2, 3, 8), 's': fl(4), 'g': fl(2, 3, 8)})
+made('ms_gated_norm_sigmoid', 'GatedRMSNorm', {'x': fl(2, 3, 8), 's': fl(8), 'g': fl(2, 3, 8)}, activation='sigmoid')
+made('ms_branch_norm', 'BranchwiseRMSNorm', {'x': fl(2, 3, 8), 's': fl(2, 4)}, num_branches=2)
+made('ms_branch_norm_line', 'BranchwiseRMSNorm', {'x': fl(2, 3, 8), 's': fl(8)}, num_branches=2)
+made('ms_branch_norm_grouped', 'BranchwiseRMSNorm', {'x': fl(2, 3, 8), 's': fl(3, 8)})
+made('ms_scaled_silu', 'ScaledSiLU', {'x': fl(2, 3)}, alpha=1.7)
+made('ms_gated_add', 'GatedAdd', {'x': fl(2, 3, 4), 'z': fl(2, 3, 4), 'g': fl(2, 3, 1)})
+made('ms_attention_gate', 'LinearAttentionGate', {'a': fl(2, 3, 4), 'd': fl(4), 's': -np.abs(fl(4)), 'b': fl(2, 3, 4)}, None, ('y', 'z'))
+made('ms_causal_conv', 'CausalConvWithState', {'x': fl(2, 6, 3), 'w': fl(3, 1, 4), 'b': fl(3), 'p': fl(2, 6, 3)}, None, ('y', 'z'), channels_last=1, dilation=2, activation='silu')
+for kind in (0, 1): made('ms_matmul_bnb4_%d' % kind, 'MatMulBnb4', {'a': fl(3, 20)}, {'b': u8(30), 'm': np.abs(fl(4))}, K=20, N=3, block_size=16, quant_type=kind)
+for name, rule, q, k, each in (('delta', 'gated_delta', 4, 2, 1), ('gated', 'gated', 2, 2, 4), ('plain', 'linear', 2, 4, 0), ('few', 'delta', 3, 1, 0)):
+    ins = {'q': fl(2, 5, q * 4), 'k': fl(2, 5, k * 4) / 2, 'v': fl(2, 5, k * 3), 'p': fl(2, k, 4, 3)}
+    if 'gated' in rule: ins['d'] = -np.abs(fl(2, 5, k * each))
+    if 'delta' in rule: ins['b'] = np.abs(fl(2, 5, k)) / 2
+    order = [i if i in ins else '' for i in 'qkvpdb']
+    case('linear_attention_' + name, [ms('LinearAttention', order, ('y', 'z'), q_num_heads=q, kv_num_heads=k, update_rule=rule)], ins, {}, {'y': T.FLOAT, 'z': T.FLOAT}, 21)
+made('global_lp_pool', 'GlobalLpPool', {'x': fl(2, 3, 4, 5)}, domain='', p=3)
+regions = np.concatenate([rng.integers(0, 2, (9, 1)), rng.integers(-2, 14, (9, 4))], 1).astype(np.float32)
+made('max_roi_pool', 'MaxRoiPool', {'x': fl(2, 3, 9, 11), 'r': regions}, domain='', pooled_shape=[3, 2], spatial_scale=0.5)
+made('mel_weights', 'MelWeightMatrix', {}, {'a': np.int64(20), 'b': np.int64(64), 'c': np.int64(8000), 'l': f(100), 'h': f(3000)}, domain='')
+made('mel_weights_narrow', 'MelWeightMatrix', {}, {'a': np.int64(64), 'b': np.int64(32), 'c': np.int64(16000), 'l': f(0), 'h': f(8000)}, domain='')

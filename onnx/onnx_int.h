@@ -355,7 +355,7 @@ bool standard_domain(const char *domain);
     X(AffineGrid, 2, 2, affine_grid) X(CumProd, 2, 2, cum_prod) \
     X(CausalConvWithState, 2, 4, causal_conv) X(RoiAlign, 3, 3, roi_align) \
     X(LinearAttention, 3, 6, linear_attention) X(GlobalLpPool, 1, 1, global_lp_pool) \
-    X(MaxRoiPool, 2, 2, max_roi_pool) X(MelWeightMatrix, 5, 5, mel_weight_matrix) \
+    X(BitCast, 1, 1, bit_cast) X(MaxRoiPool, 2, 2, max_roi_pool) X(MelWeightMatrix, 5, 5, mel_weight_matrix) \
     X(DeformConv, 3, 5, deform_conv) X(Col2Im, 3, 3, col_to_im) \
     X(SequenceEmpty, 0, 0, sequence_empty) X(SequenceConstruct, 1, -1, sequence_construct) \
     X(SequenceInsert, 2, 3, sequence_insert) X(SequenceErase, 1, 2, sequence_erase) \

@@ -145,13 +145,16 @@ bool op_ml_scaler(struct import *im) {
 bool op_ml_binarizer(struct import *im) {
     double threshold = 0;
     const char *index[MAX_DIMS];
-    struct tensor *x = ml_features(im, false);
-    if (!x || !attribute_float(im, "threshold", &threshold)) return false;
-    struct tensor *y = node_result(im, TYPE_F32, x->ndims, x->extent);
+    struct tensor *x = node_input(im, 0);
+    if (!attribute_float(im, "threshold", &threshold)) return false;
+    if (x->type == TYPE_BOOL) return node_fail(im, "the input is bool, expected numbers");
+    bool wide = x->type == TYPE_F64;
+    struct tensor *y = node_result(im, wide ? TYPE_F64 : TYPE_F32, x->ndims, x->extent);
     if (!y) return false;
     axes_for(im, x->ndims, x->extent, index);
-    emit_statement(im, "%s = select(%s > %s, 1, 0)", tensor_element(im, y, index),
-                   tensor_element(im, x, index), text_number(im, TYPE_F32, threshold));
+    const char *e = tensor_element(im, x, index);
+    emit_statement(im, "%s = select(%s(%s) > %s, 1, 0)", tensor_element(im, y, index),
+                   type_name(y->type), e, text_number(im, y->type, threshold));
     return true;
 }
 

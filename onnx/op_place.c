@@ -224,24 +224,26 @@ bool op_tile(struct import *im) {
 
 /* ---- blocks ---- */
 
-static bool block_size(struct import *im, struct tensor *x, int64_t *b) {
+/* *columns: of the parts of a channel's number that of the image comes first, then the block's. */
+static bool block_read(struct import *im, struct tensor *x, int64_t *b, bool *columns) {
+    const char *mode = "DCR";
     *b = 0;
-    if (!attribute_int(im, "blocksize", b)) return false;
+    if (!attribute_int(im, "blocksize", b) || !attribute_string(im, "mode", &mode)) return false;
+    *columns = strcmp(mode, "CRD") == 0;
+    if (!*columns && strcmp(mode, "DCR") != 0)
+        return node_fail(im, "'mode' is '%s', expected DCR or CRD", name_shown(im->arena, mode));
     if (*b < 1 || *b > 1 << 20) return node_fail(im, "'blocksize' is %" PRId64, *b);
     return x->ndims == 4 || node_fail(im, "the input has %d dimensions, expected 4", x->ndims);
 }
 
 bool op_depth_to_space(struct import *im) {
     struct tensor *x = node_input(im, 0);
-    const char *mode = "DCR";
     int64_t b;
-    if (!attribute_string(im, "mode", &mode) || !block_size(im, x, &b)) return false;
+    bool columns;
+    if (!block_read(im, x, &b, &columns)) return false;
     if (x->extent[1] % (b * b))
         return node_fail(im, "%" PRId64 " channels are no multiple of the block", x->extent[1]);
     int64_t c = x->extent[1] / (b * b);
-    bool columns = strcmp(mode, "CRD") == 0;
-    if (!columns && strcmp(mode, "DCR") != 0)
-        return node_fail(im, "'mode' is '%s', expected DCR or CRD", name_shown(im->arena, mode));
     int64_t extent[4] = {x->extent[0], c, x->extent[2] * b, x->extent[3] * b};
     struct tensor *y = node_result(im, x->type, 4, extent);
     if (!y) return false;
@@ -261,7 +263,8 @@ bool op_depth_to_space(struct import *im) {
 bool op_space_to_depth(struct import *im) {
     struct tensor *x = node_input(im, 0);
     int64_t b;
-    if (!block_size(im, x, &b)) return false;
+    bool columns;
+    if (!block_read(im, x, &b, &columns)) return false;
     if (x->extent[2] % b || x->extent[3] % b)
         return node_fail(im, "the input is no multiple of the block");
     int64_t c = x->extent[1],
@@ -272,7 +275,8 @@ bool op_space_to_depth(struct import *im) {
                *p = axis_for(im, "p", extent[2]), *q = axis_for(im, "q", extent[3]),
                *r = axis_for(im, "r", b), *s = axis_for(im, "s", b);
     const char *channel =
-        affine_text(im, 3, (int64_t[]){b * c, c, 1}, (const char *[]){r, s, k}, 0);
+        affine_text(im, 3, columns ? (int64_t[]){b * b, b, 1} : (int64_t[]){1, b * c, c},
+                    (const char *[]){k, r, s}, 0);
     const char *row = affine_text(im, 2, (int64_t[]){b, 1}, (const char *[]){p, r}, 0),
                *column = affine_text(im, 2, (int64_t[]){b, 1}, (const char *[]){q, s}, 0);
     emit_statement(im, "%s = %s", tensor_element(im, y, (const char *[]){n, channel, p, q}),

@@ -19,7 +19,10 @@ struct reduction {
 
 /* keep: reduced dimensions stay, with extent 1 */
 static void reduction_axes(struct import *im, struct reduction *r, bool keep) {
-    axes_for(im, r->x->ndims, r->x->extent, r->index);
+    int64_t extent[MAX_DIMS];
+    for (int d = 0; d < r->x->ndims; d++) /* of an empty input nothing is read */
+        extent[d] = r->x->extent[d] ? r->x->extent[d] : 1;
+    axes_for(im, r->x->ndims, extent, r->index);
     r->count = 1;
     r->nkept = 0;
     for (int d = 0; d < r->x->ndims; d++) {
@@ -55,7 +58,7 @@ static const char *filled(struct import *im, const char *text, const char *opera
 /* Before anything is written: dimensions, kept ones first. False after reporting; *none: there is
  * nothing to reduce. */
 static bool reduction_read(struct import *im, struct reduction *out, bool *none, bool truths) {
-    struct reduction r = {.x = node_input(im, 0)};
+    struct reduction r = {.x = node_given(im, 0)};
     const int64_t *axes;
     int64_t keep = 1, no_axes_is_none = 0;
     int n;
@@ -80,6 +83,13 @@ static bool reduction_read(struct import *im, struct reduction *out, bool *none,
     return true;
 }
 
+/* The element that is reduced, in the type of the sum. */
+static const char *reduced_element(struct import *im, const struct reduction *r, enum type type) {
+    const char *from = tensor_element(im, r->x, r->index);
+    return type == r->x->type ? from : arena_printf(im->arena, "%s(%s)", type_name(type), from);
+}
+
+/* Of nothing it gives the initial value and what becomes of that. */
 static bool reduce(struct import *im, struct reducer how) {
     struct reduction r;
     bool none;
@@ -96,12 +106,12 @@ static bool reduce(struct import *im, struct reducer how) {
     else if (y)
         sum = strcmp(how.combine, "+=") == 0 ? sum_open(im, y) : y;
     if (!sum) return false;
-    const char *to = tensor_element(im, sum, r.kept_index),
-               *from = tensor_element(im, r.x, r.index);
-    if (sum->type != r.x->type)
-        from = arena_printf(im->arena, "%s(%s)", type_name(sum->type), from);
+    const char *to = tensor_element(im, sum, r.kept_index);
     emit_statement(im, "%s = %s", to, how.initial);
-    emit_statement(im, "%s %s %s", to, how.combine, filled(im, how.element, from));
+    if (r.x->elements) {
+        const char *from = reduced_element(im, &r, sum->type);
+        emit_statement(im, "%s %s %s", to, how.combine, filled(im, how.element, from));
+    }
     if (!apart) {
         sum_close(im, y, sum, r.kept_index);
         return true;
@@ -123,12 +133,12 @@ bool op_reduce_mean(struct import *im) {
 }
 
 bool op_reduce_max(struct import *im) {
-    return reduce(im, (struct reducer){type_lowest(node_input(im, 0)->type), "max=", NULL, NULL,
+    return reduce(im, (struct reducer){type_lowest(node_given(im, 0)->type), "max=", NULL, NULL,
                                        false, true});
 }
 
 bool op_reduce_min(struct import *im) {
-    return reduce(im, (struct reducer){type_highest(node_input(im, 0)->type), "min=", NULL, NULL,
+    return reduce(im, (struct reducer){type_highest(node_given(im, 0)->type), "min=", NULL, NULL,
                                        false, true});
 }
 
@@ -165,8 +175,11 @@ bool op_reduce_log_sum_exp(struct import *im) {
     if (!sum) return false;
     const char *most = tensor_element(im, m, r.kept_index),
                *s = tensor_element(im, sum, r.kept_index);
-    const char *e = tensor_element(im, r.x, r.index);
-    if (wide != r.x->type) e = arena_printf(im->arena, "%s(%s)", type_name(wide), e);
+    if (!r.x->elements) {
+        emit_statement(im, "%s = -inf", tensor_element(im, y, r.kept_index));
+        return true;
+    }
+    const char *e = reduced_element(im, &r, wide);
     emit_statement(im, "%s = -inf", most);
     emit_statement(im, "%s max= %s", most, e);
     emit_statement(im, "%s = 0", s);

@@ -166,6 +166,28 @@ bool op_cast(struct import *im) {
     return true;
 }
 
+/* The same bits as another type of as many: of constants any, else integers, whose casts keep them.
+ */
+bool op_bit_cast(struct import *im) {
+    struct tensor *x = node_given(im, 0);
+    int64_t to = 0;
+    enum type type;
+    if (!attribute_int(im, "to", &to)) return false;
+    if (to < 0 || to > INT32_MAX || !tensor_type((int32_t)to, &type) ||
+        type_size(type) != type_size(x->type))
+        return node_fail(im, "the type that 'to' gives, %" PRId64 ", has not the size of %s", to,
+                         type_name(x->type));
+    bool same = type == x->type, integers = !type_is_float(type) && !type_is_float(x->type);
+    if (x->data && (same || type != TYPE_BOOL))
+        return node_constant(im, type, x->ndims, x->extent, x->data);
+    if (!same && (!integers || type == TYPE_BOOL))
+        return node_fail(im, "bits of %s as %s are not supported, but for constants",
+                         type_name(x->type), type_name(type));
+    struct inner n = {.input = {im->node->input[0]}, .ninputs = 1, .output = {im->node->output[0]}};
+    inner_int(im, &n, "to", to);
+    return inner_lower(im, &n, "Cast");
+}
+
 bool op_flatten(struct import *im) {
     struct tensor *x = node_input(im, 0);
     int64_t axis = 1, extent[2] = {1, 1};

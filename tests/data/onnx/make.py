@@ -798,3 +798,14 @@ regions = np.concatenate([rng.integers(0, 2, (9, 1)), rng.integers(-2, 14, (9, 4
 made('max_roi_pool', 'MaxRoiPool', {'x': fl(2, 3, 9, 11), 'r': regions}, domain='', pooled_shape=[3, 2], spatial_scale=0.5)
 made('mel_weights', 'MelWeightMatrix', {}, {'a': np.int64(20), 'b': np.int64(64), 'c': np.int64(8000), 'l': f(100), 'h': f(3000)}, domain='')
 made('mel_weights_narrow', 'MelWeightMatrix', {}, {'a': np.int64(64), 'b': np.int64(32), 'c': np.int64(16000), 'l': f(0), 'h': f(8000)}, domain='')
+
+# Reductions of nothing, bits of another type, and channels before the block.
+rng = np.random.default_rng(23)
+over = ('ReduceSum', 'ReduceProd', 'ReduceMax', 'ReduceMin', 'ReduceL2', 'ReduceLogSum', 'ReduceLogSumExp')
+case('reduce_nothing', [h.make_node('Slice', ['x', 'from', 'to', 'axis'], ['e'])] + [h.make_node(o, ['e', 'axis'], [o]) for o in over] + [h.make_node('Concat', list(over), ['y'], axis=1)], {'x': fl(3, 4)},
+     {'from': np.array([2]), 'to': np.array([2]), 'axis': np.array([1])}, {'y': T.FLOAT}, 20, [np.float32([[0, 1, -np.inf, np.inf, 0, -np.inf, -np.inf]] * 3)])
+x, K = rng.integers(-99, 99, (2, 5)).astype(np.int32), fl(5) / 9
+case('bit_cast', [h.make_node('BitCast', ['x'], ['y'], to=T.UINT32), h.make_node('BitCast', ['k'], ['b'], to=T.INT32), h.make_node('Add', ['x', 'b'], ['z'])], {'x': x}, {'k': K}, {'y': T.UINT32, 'z': T.INT32}, 26, [x.view(np.uint32), x + K.view(np.int32)])
+x = fl(2, 3, 4, 6)
+case('space_to_depth_crd', [h.make_node('SpaceToDepth', ['x'], ['y'], blocksize=2, mode='CRD')], {'x': x}, {}, {'y': T.FLOAT}, 28, [x.reshape(2, 3, 2, 2, 3, 2).transpose(0, 1, 3, 5, 2, 4).reshape(2, 12, 2, 3)])
+one('ml_binarizer_space', 'Binarizer', fl(2, 3, 4), T.FLOAT, threshold=0.25)

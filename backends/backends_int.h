@@ -86,7 +86,6 @@ char *emit_expand_configure(struct arena *, const struct machine *, const struct
  * before the body. */
 char *emit_llvm_function(struct arena *, const char *name, const struct signature *,
                          const char *body);
-const char *llvm_type_name(enum type); /* of an element in a register; bool is i8 */
 /* Texts that stand once in a module; LLVM: repeated declarations are left out. */
 char *emit_prelude(struct arena *, const struct machine *, enum language);
 const char *
@@ -166,10 +165,6 @@ typedef void (*probe_function)(void *const *pointer);
 /* What is done with a text: nothing but reading it; code from it; code in this process. */
 enum probe_depth { PROBE_PARSE, PROBE_COMPILE, PROBE_LOAD };
 
-/* A fake schedule that uses just this instruction: what features, libraries and headers are taken
- * from. */
-void probe_schedule(struct schedule *, const struct machine *, struct program *,
-                    struct issue_node *, struct node *, int instr);
 /* Text for what has no value in a draft. */
 const char *draft_unknown(void *user, const struct mexpr *whole, const struct mexpr *missing);
 

@@ -19,8 +19,9 @@ struct conform {
     FILE *out;
 };
 
-void probe_schedule(struct schedule *s, const struct machine *m, struct program *p,
-                    struct issue_node *issue, struct node *node, int instr) {
+/* A schedule of this instruction alone: what features, libraries and headers are taken from. */
+static void probe_schedule(struct schedule *s, const struct machine *m, struct program *p,
+                           struct issue_node *issue, struct node *node, int instr) {
     *s = (struct schedule){.machine = m, .machine_name = m->name, .program = p};
     *issue = (struct issue_node){.instr = instr};
     *node = (struct node){.kind = NODE_ISSUE, .issue = issue};

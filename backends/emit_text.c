@@ -6,7 +6,8 @@
 #include <string.h>
 
 /* ---- LLVM's text form ---- */
-const char *llvm_type_name(enum type t) {
+/* Of an element in a register; bool is i8. */
+static const char *llvm_type_name(enum type t) {
     static const char *const name[TYPE_COUNT] = {
         [TYPE_F64] = "double", [TYPE_F32] = "float", [TYPE_F16] = "half", [TYPE_BF16] = "bfloat",
         [TYPE_I64] = "i64",    [TYPE_I32] = "i32",   [TYPE_I16] = "i16",  [TYPE_I8] = "i8",

@@ -160,7 +160,9 @@ char *interface_weights(struct arena *a, const struct interface *i, bool head, s
     return at;
 }
 
-const char *interface_weights_path(struct arena *a, const struct interface *i, const char *out) {
+/* The file that goes with OUT; NULL where there is none. */
+static const char *interface_weights_path(struct arena *a, const struct interface *i,
+                                          const char *out) {
     if (i->weights != WEIGHTS_FILE) return NULL;
     size_t n = strlen(out) - strlen(path_suffix(out));
     return arena_printf(a, "%.*s.weights", (int)n, out);

@@ -74,8 +74,7 @@ const char *interface_header(struct arena *, const struct interface *); /* NAME.
 bool interface_write_header(const struct interface *, const char *path, struct diags *);
 /* The weights, as they are embedded or, with a head that says whose they are, as a file. */
 char *interface_weights(struct arena *, const struct interface *, bool head, size_t *n);
-/* The file that goes with OUT; NULL where there is none. */
-const char *interface_weights_path(struct arena *, const struct interface *, const char *out);
+/* To the file that goes with OUT, where there is one. */
 bool interface_write_weights(const struct interface *, const char *out, struct diags *);
 /* Reports that a text has no room for embedded weights. */
 bool weights_in_text(const struct interface *, const char *out, struct diags *);

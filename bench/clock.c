@@ -35,7 +35,7 @@ static double now_of(clockid_t clock) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double clock_now(void) {
+static double clock_now(void) {
     return now_of(CLOCK_MONOTONIC);
 }
 

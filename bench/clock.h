@@ -24,6 +24,5 @@ struct contender {
 bool clock_rounds(struct contender *, int n, int rounds, int threads);
 
 double clock_median(const double *, int n);
-double clock_now(void);
 
 #endif

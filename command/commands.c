@@ -128,7 +128,7 @@ static void report_chain(struct report *r, const struct job *j) {
     text_append(&r->text, "\n", 1);
 }
 
-void report_proof(struct report *r, const struct job *j) {
+static void report_proof(struct report *r, const struct job *j) {
     report_string(r, "schedule_proof", proof_name[j->proof]);
     if (j->proof == PROOF_UNCHECKED) return;
     report_number(r, "proof_seconds", j->proof_seconds);

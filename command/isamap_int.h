@@ -211,7 +211,6 @@ void latencies_set(const struct latencies *, struct sim_options *);
 
 /* ---- reports that several commands share (commands.c) ---- */
 void report_head(struct report *, const struct job *);
-void report_proof(struct report *, const struct job *);
 void report_comparison(struct report *, const struct comparison *);
 /* `done`: what a simulation counted; NULL: all of the program. */
 void report_work(struct report *, const struct job *, const struct sim_result *done);

@@ -62,6 +62,8 @@ static bool float_equal(double a, double b) {
     return (isnan(a) && isnan(b)) || (a == b && signbit(a) == signbit(b));
 }
 
+static bool expr_equal(const struct expr *, const struct expr *);
+
 static bool list_equal(struct expr *const *a, int na, struct expr *const *b, int nb) {
     if (na != nb) return false;
     for (int k = 0; k < na; k++)
@@ -69,7 +71,7 @@ static bool list_equal(struct expr *const *a, int na, struct expr *const *b, int
     return true;
 }
 
-bool expr_equal(const struct expr *a, const struct expr *b) {
+static bool expr_equal(const struct expr *a, const struct expr *b) {
     if (!a || !b) return a == b;
     if (a->kind != b->kind) return false;
     switch (a->kind) {

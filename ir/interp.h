@@ -13,7 +13,6 @@ typedef bool (*call_function)(void *user, const char *function, void *const *dat
 bool program_run(const struct program *, void *const *data, call_function, void *user, struct diags *);
 
 /* Runs one statement over its whole domain on data[] in program_run's form; time[a]: the step of recurrence axis a, NULL: all 0. */
-void stmt_run(const struct program *, const struct stmt *, void *const *data);
 void stmt_run_at(const struct program *, const struct stmt *, void *const *data, const int64_t *time);
 /* The same of a statement whose axes were moved: axis a of its domain stands for from[a] + a where its value counts. NULL: none was. */
 void stmt_run_part(const struct program *, const struct stmt *, void *const *data, const int64_t *time, const int64_t *from);

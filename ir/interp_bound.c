@@ -65,7 +65,8 @@ bool *stmt_crisp(struct arena *arena, const struct program *p, const struct stmt
     return crisp;
 }
 
-bool stmt_is_exact(const struct program *p, const struct stmt *s, const bool *crisp) {
+/* Whether results are exact where operands are. */
+static bool stmt_is_exact(const struct program *p, const struct stmt *s, const bool *crisp) {
     bool is_float = type_is_float(p->buffer[s->dst.buffer].type);
     if (is_float && (s->combine == COMBINE_ADD || s->combine == COMBINE_MUL)) return false;
     for (int n = 0; n < s->nops; n++) {

@@ -50,8 +50,6 @@ int shadow_granule(struct shadow *, const struct buffer *);
 /* By op of a statement: whether nothing but a step (rounding, comparison, cast to an integer) uses
  * its result, which is rounded once then. */
 bool *stmt_crisp(struct arena *, const struct program *, const struct stmt *);
-/* Whether results are exact where operands are. */
-bool stmt_is_exact(const struct program *, const struct stmt *, const bool *crisp);
 double stmt_unit(const struct program *, const struct stmt *);
 
 /* A sum of plain products whose innermost axis is summed over. False: it is not one, nothing was

@@ -38,8 +38,6 @@ void walk_close(struct walk *);
 /* Runs a plain sum of products, or a plain copy; false: it is not one, nothing was done. */
 bool walk_sum_of_products(struct walk *);
 bool walk_copy(struct walk *);
-void walk_forward(struct walk *, int axis,
-                  int64_t n);             /* axis of the domain += n, without its value in `at` */
 bool walk_carry(struct walk *, int from); /* counts axes from, from - 1, …; false: done */
 bool walk_inside(const struct walk *);    /* the constraints hold at this point */
 bool walk_empty(const struct walk *);     /* an axis has no values */

@@ -74,7 +74,7 @@ void walk_close(struct walk *w) {
     arena_free(&w->arena);
 }
 
-void walk_forward(struct walk *w, int axis, int64_t n) {
+static void walk_forward(struct walk *w, int axis, int64_t n) {
     const int64_t *step = &w->step[axis * w->nforms];
     for (int f = 0; f < w->nforms; f++)
         w->form[f] = (int64_t)((uint64_t)w->form[f] + (uint64_t)step[f] * (uint64_t)n);
@@ -178,10 +178,6 @@ void stmt_run_part(const struct program *p, const struct stmt *s, void *const *d
     w.from = from;
     if (walk_empty(&w) || (!walk_sum_of_products(&w) && !walk_copy(&w))) walk_run(&w);
     walk_close(&w);
-}
-
-void stmt_run(const struct program *p, const struct stmt *s, void *const *data) {
-    stmt_run_at(p, s, data, NULL);
 }
 
 void stmt_run_plainly(const struct program *p, const struct stmt *s, void *const *data) {

@@ -103,7 +103,6 @@ struct kernel {
 /* Parses all kernels of a text. Everything lives in the arena. Returns the number of kernels, or -1 after reporting. */
 int kernel_parse(struct arena *, const struct source *, struct kernel ***out, struct diags *);
 void kernel_print(const struct kernel *, struct text *);
-bool expr_equal(const struct expr *, const struct expr *);       /* the same tree, wherever it stands; NULL equals NULL */
 bool kernel_equal(const struct kernel *, const struct kernel *);
 int kernel_param_index(const struct kernel *, const char *name); /* -1: none */
 

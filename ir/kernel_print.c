@@ -101,7 +101,7 @@ static void print_buffer(const struct kernel_buffer *b, struct text *out) {
     if (b->to) text_printf(out, " to %s", b->to);
 }
 
-void print_names(const char *const *name, int n, struct text *out) {
+static void print_names(const char *const *name, int n, struct text *out) {
     text_printf(out, "(");
     for (int k = 0; k < n; k++) text_printf(out, "%s%s", k ? ", " : "", name[k]);
     text_printf(out, ")");

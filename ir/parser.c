@@ -63,7 +63,7 @@ static bool at_keyword(const struct parser *p) {
            is_keyword(p->source->text + p->token.at, p->token.length);
 }
 
-const char *parse_token_text(struct parser *p) {
+static const char *parse_token_text(struct parser *p) {
     return arena_strndup(p->arena, p->source->text + p->token.at, p->token.length);
 }
 

@@ -25,7 +25,6 @@ void parse_advance(struct parser *);
 bool parse_at(const struct parser *, const char *spelling);
 bool parse_accept(struct parser *, const char *spelling);
 bool parse_expect(struct parser *, const char *spelling);
-const char *parse_token_text(struct parser *);
 const char *parse_name(struct parser *, const char *what, bool prime);
 struct expr *parse_expr(struct parser *);        /* NULL after reporting */
 struct expr *parse_expr_access(struct parser *); /* name[…] */

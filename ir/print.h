@@ -9,6 +9,5 @@
 
 void print_float(double, enum type,
                  struct text *); /* the shortest digits that read back; always as a float literal */
-void print_names(const char *const *name, int n, struct text *); /* (a, b) */
 
 #endif

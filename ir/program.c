@@ -62,8 +62,10 @@ bool stmt_parts_differ(const struct program *p, const struct stmt *x, const stru
     return false;
 }
 
-bool access_in_blocks(const struct program *p, const struct access *a, uint64_t axes,
-                      uint64_t inner) {
+/* Is the index in each dimension one axis of the mask (those of one value apart), or a number of
+ * blocks and what is in a block (16*b + l), which is one of `inner`? */
+static bool access_in_blocks(const struct program *p, const struct access *a, uint64_t axes,
+                             uint64_t inner) {
     for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
         int n = 0, outer = -1, in = -1;
         for (int x = 0; x < p->naxes; x++) {

@@ -230,9 +230,8 @@ bool stmt_steady(const struct program *, const struct stmt *);    /* one of them
 bool buffer_steady(const struct program *, int buffer);           /* a constant, or what such statements write */
 void program_constants(const struct program *, bool *constant);   /* [nbuffers] the same of all buffers, however long the chains */
 uint64_t stmt_axes(const struct program *, const struct stmt *);  /* bit a: axis a occurs; recurrence axes too */
-/* A point of the domain, a value for each axis of the program: near corners, on the border of a constraint or anywhere, as the seed says. False:
- * none was found. The element of the destination that such a point writes; -1: no point. */
-bool stmt_point(const struct program *, const struct stmt *, uint64_t seed, int64_t *at);
+/* The element of the destination that a point of the domain writes, which the seed chooses: near corners, on the border of a constraint or
+ * anywhere; -1: none was found. */
 int64_t stmt_place(const struct program *, const struct stmt *, uint64_t seed);
 uint64_t stmt_value_axes(const struct program *, const struct stmt *);    /* the same without those that occur in constraints alone */
 bool combiner_counts(enum combiner);                              /* the number of equal contributions matters: sums and products */
@@ -240,9 +239,6 @@ bool combiner_counts(enum combiner);                              /* the number 
 bool stmt_zero_when(const struct program *, const struct stmt *, uint64_t reads);
 /* [ndims] It sets each element of this box of its buffer, and no other. */
 bool stmt_writes_box(const struct program *, const struct stmt *, int64_t *lo, int64_t *n);
-/* Is the index in each dimension one axis of the mask (those of one value apart), or a number of blocks and what is in a block (16*b + l), which
- * is one of `inner`? */
-bool access_in_blocks(const struct program *, const struct access *, uint64_t axes, uint64_t inner);
 /* An axis of several values whose order counts; -1: its points may come in any order. */
 int stmt_ordered(const struct program *, const struct stmt *);
 /* Does each axis move the result along one dimension at most, forwards, and as access_in_blocks says? Else no tiles of it are written once each. */

@@ -36,7 +36,9 @@ static int some_axis(const struct program *p, const struct stmt *s, const struct
     return n ? own[h % (uint64_t)n] : -1;
 }
 
-bool stmt_point(const struct program *p, const struct stmt *s, uint64_t seed, int64_t *at) {
+/* A point of the domain, a value for each axis of the program: near corners, on the border of a
+ * constraint or anywhere, as the seed says. False: none was found. */
+static bool stmt_point(const struct program *p, const struct stmt *s, uint64_t seed, int64_t *at) {
     uint64_t h = mix(seed, 0);
     bool corner = h % 3 == 0, border = h % 3 == 1;
     for (int a = 0; a < p->naxes; a++) {

@@ -24,7 +24,6 @@ enum kind {
     KIND_MEASURE,
     KIND_COUNT
 };
-extern const char *const kind_name[KIND_COUNT];
 
 struct found {
     const struct node *node;
@@ -65,6 +64,5 @@ struct field *build_fields(struct build *, const struct node *, int *n);
 void build_instrs(struct build *);
 void build_params(struct build *, const struct node *root); /* build_param.c */
 void build_feature(struct build *, struct feature *, const struct found *);
-bool build_env_name(void *build, const char *name, const char *field, double *out);
 
 #endif

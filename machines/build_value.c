@@ -3,14 +3,14 @@
 #include <math.h>
 #include <string.h>
 
-const char *const kind_name[KIND_COUNT] = {
+static const char *const kind_name[KIND_COUNT] = {
     "unit",      "memory",  "bus",      "queue",
     "sync",      "state",   "format",   "instruction or move",
     "configure", "feature", "fallback", "param",
     "prelude",   "begin",   "end",      "measure"};
 const char *const language_name[LANGUAGE_COUNT] = {"llvm", "c", "cuda", "bits"};
 
-bool build_env_name(void *user, const char *name, const char *field, double *out) {
+static bool build_env_name(void *user, const char *name, const char *field, double *out) {
     const struct build *b = user;
     for (int i = 0; !field && i < b->m->nparams; i++)
         if (!strcmp(b->m->param[i].name, name)) {

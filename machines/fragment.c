@@ -44,16 +44,6 @@ int64_t layout_instance(const struct machine *m, const struct layout *l, int mem
     return at;
 }
 
-int64_t layout_instances(const struct machine *m, const struct layout *l, int memory) {
-    int64_t n = 1, scale = 1;
-    for (int u = m->memory[memory].unit; u >= 0; u = m->unit[u].parent) {
-        scale *= unit_instances(m, u);
-        for (int p = 0; l && p < l->nplaces; p++)
-            if (l->place[p].unit && strcmp(l->place[p].unit, m->unit[u].id) == 0) n = scale;
-    }
-    return n;
-}
-
 bool memory_pool(const struct machine *m, int memory, int *unit, int64_t *bytes) {
     const char *text = m->memory[memory].pool;
     char id[64], suffix = 0, rest = 0;

@@ -394,9 +394,8 @@ int64_t unit_instances(const struct machine *, int unit);         /* in its pare
 bool layout_spreads(const struct layout *);                       /* has places in units: elements lie in several instances */
 /* Of an operand that lies in several instances, with its largest sizes: two with the same number lie alike. 0: in one. */
 uint64_t instr_fragment(const struct machine *, const struct instr *, int operand, const struct program *bound);
-/* The instance of the memory that holds an element, counted from the first one inside the instruction's unit; and how many there are. */
+/* The instance of the memory that holds an element, counted from the first one inside the instruction's unit. */
 int64_t layout_instance(const struct machine *, const struct layout *, int memory, const int64_t *index);
-int64_t layout_instances(const struct machine *, const struct layout *, int memory);
 /* `pool`: the unit and the bytes that instances of the memory inside it share. False: none, or not readable. */
 bool memory_pool(const struct machine *, int memory, int *unit, int64_t *bytes);
 /* Bytes of the pool for each instance of the memory; `shared` ([nunits] or NULL): units of a chosen number that are all used, not just one. */

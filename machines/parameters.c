@@ -15,7 +15,8 @@ static char *base_name(struct arena *a, const char *machine_file) {
     return arena_printf(a, "%.*s.params", (int)n, name);
 }
 
-const char *parameters_folder(struct arena *a) {
+/* NULL: none is known. */
+static const char *parameters_folder(struct arena *a) {
     const char *own = getenv("ISAMAP_PARAMETERS"), *config = getenv("XDG_CONFIG_HOME"),
                *home = getenv("HOME");
     if (own && *own) return arena_strdup(a, own);

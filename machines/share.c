@@ -60,7 +60,9 @@ static const char *folder_at(struct arena *a, const char *from, const char *to) 
     return arena_strdup(a, real);
 }
 
-const char *share_folder(struct arena *a) {
+/* The folder with `machines`, `bench` and `sim` in it: the sources' own where this code is in the
+ * folder that it was built in, else the installed one. NULL: neither is there. */
+static const char *share_folder(struct arena *a) {
     bool program;
     const char *own = own_folder(a, &program);
     if (!own) return NULL;

@@ -5,9 +5,6 @@
 
 #include "ir/arena.h"
 
-/* The folder with `machines`, `bench` and `sim` in it: the sources' own where this code is in the folder that it was built in, else the
- * installed one. NULL: neither is there. */
-const char *share_folder(struct arena *);
 /* A folder in it; NULL. */
 const char *share_part(struct arena *, const char *name);
 /* The folder of modules (the peers of `bench`) that were installed; NULL. */

@@ -94,7 +94,6 @@ struct parameters {
  * in it. */
 struct parameters *parameters_load(struct arena *, const char *machine_file, struct diags *);
 const struct parameter *parameter_of(const struct parameters *, const char *name);
-const char *parameters_folder(struct arena *); /* NULL: none is known */
 
 /* Copies diagnostics, each text with the prefix before it. */
 void tree_forward(struct diags *to, const struct diags *from, const char *prefix);

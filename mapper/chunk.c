@@ -419,7 +419,8 @@ static int statements(const struct chunking *c) {
     return n;
 }
 
-double chunk_price(const struct chunking *c, int64_t length) {
+/* In cycles, of one step: as it stands, and in chunks of this length. */
+static double chunk_price(const struct chunking *c, int64_t length) {
     double price = 0;
     for (int k = 0; k < c->nlinear; k++) price += linear_price(c, &c->linear[k], (double)length);
     for (int k = 0; k < c->nreaders; k++) price += reader_price(c, &c->reader[k], (double)length);

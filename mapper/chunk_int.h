@@ -62,8 +62,6 @@ uint32_t chunk_factors(const struct chunking *, const struct product *, uint64_t
 /* Of what is added to a state, the factors that are scaled beforehand, and their axes with those of the scale; are they made apart? */
 uint32_t chunk_scaled(const struct chunking *, const struct linear *, const struct product *, uint64_t *axes);
 static inline bool chunk_apart(const struct linear *l, uint32_t scaled) { return l->scale.f.n > 0 || (scaled & (scaled - 1)); }
-/* In cycles, of one step: as it stands, and in chunks of this length. */
-double chunk_price(const struct chunking *, int64_t length);
 bool chunk_write(struct chunking *);                            /* in chunks of c->length; false: no room */
 
 #endif

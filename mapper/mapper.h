@@ -269,8 +269,7 @@ struct program *mapper_rewrite(const struct program *, const struct machine *, c
 struct reason mapper_rewrite_reason(const char *names);            /* of such a program, for a chain */
 
 /* What says that both programs are the same (mapper/rw_proof.c): a proof by the laws of the rewrite's effect, or samples, which are enough for
- * floats whose rounding may change alone. rewrite_prove: one of the two does. why: may be NULL. */
-struct verdict rewrite_verdict(const struct rewrite *, const struct program *before, const struct program *after, struct text *why);
+ * floats whose rounding may change alone. why: may be NULL. */
 bool rewrite_prove(const struct rewrite *, const struct program *before, const struct program *after, struct text *why);
 
 #endif

@@ -171,7 +171,6 @@ bool imm_encodable(const struct machine *, const struct needle *, const struct b
 enum in_place { IN_PLACE_NEVER, IN_PLACE_COPY, IN_PLACE_HOME };
 enum in_place read_in_place(const struct site *, int read);
 bool may_overwrite(const struct site *, const struct machine *, const struct needle *, int read);
-bool buffer_dead_after(const struct program *, int buffer, int stmt);
 bool items_touch(const struct program *, const struct item *, int n, int buffer);
 void items_touched(const struct program *, const struct item *, int n, bool *touched); /* sets those of the buffers they touch */
 bool stmt_in_recurrence(const struct program *, int stmt);
@@ -201,9 +200,7 @@ void mapping_price(const struct needles *, const struct needle *, const struct p
                    struct mapping *);
 /* cycles for one element that the fallback copies */
 double copy_interval(const struct machine *, enum copy_kind);
-/* What it takes to read a buffer once, from the smallest cache that holds it or from home, by as many instances at a time as it serves. */
-double stream_price(const struct machine *, const struct buffer *);
-/* The same of the constants, and what is made of them alone, that statements from .. to - 1 read in each run. */
+/* What it takes to read the constants, and what is made of them alone, that statements from .. to - 1 read in each run. */
 double constants_price(const struct machine *, const struct program *, const bool *steady, int from, int to);
 /* What making so many elements before the first run counts beside a run. */
 double prepared_price(const struct machine *, double elements);
@@ -505,8 +502,5 @@ double transfer_price(struct covering *, const struct program *p, int stmt,
                       const struct option *from, const struct mapping *to, int o);
 struct placing placing_of(const struct covering *, const struct program *, const struct mapping *,
                           int operand);
-/* Each mapping is of a statement of its own program: views differ in what a cut leaves. */
-bool operands_agree(const struct covering *, const struct program *pa, const struct mapping *a,
-                    int oa, const struct program *pb, const struct mapping *b, int ob);
 
 #endif

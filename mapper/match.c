@@ -84,7 +84,7 @@ bool stmt_in_recurrence(const struct program *p, int stmt) {
     return top_item(p, stmt) < 0;
 }
 
-bool buffer_dead_after(const struct program *p, int buffer, int stmt) {
+static bool buffer_dead_after(const struct program *p, int buffer, int stmt) {
     int at = top_item(p, stmt);
     if (at < 0 || p->buffer[buffer].role != ROLE_TEMP) return false;
     return !items_touch(p, p->item + at + 1, p->nitems - at - 1, buffer);

@@ -116,8 +116,10 @@ static void inner_only(const struct covering *c, struct placing *move, const str
     for (int d = rank; d < move->rank; d++) move->n[d] = 0;
 }
 
-bool operands_agree(const struct covering *c, const struct program *pa, const struct mapping *a,
-                    int oa, const struct program *pb, const struct mapping *b, int ob) {
+/* Each mapping is of a statement of its own program: views differ in what a cut leaves. */
+static bool operands_agree(const struct covering *c, const struct program *pa,
+                           const struct mapping *a, int oa, const struct program *pb,
+                           const struct mapping *b, int ob) {
     if (!(memories(c->machine, a, oa) & memories(c->machine, b, ob))) return false;
     struct placing x = placing_of(c, pa, a, oa), y = placing_of(c, pb, b, ob);
     inner_only(c, &x, a, y.rank);

@@ -136,7 +136,9 @@ static void add_option(struct covering *c, struct options *out, const struct pro
     out->at[out->n++] = o;
 }
 
-double stream_price(const struct machine *m, const struct buffer *b) {
+/* What it takes to read a buffer once, from the smallest cache that holds it or from home, by as
+ * many instances at a time as it serves. */
+static double stream_price(const struct machine *m, const struct buffer *b) {
     double bytes = (double)b->elements * (double)type_size(b->type);
     int from = m->home;
     for (int c = 0; c < m->nmemories; c++)

@@ -19,8 +19,6 @@ int rw_plain_index(const struct program *, const struct access *, int dim); /* t
 /* A temporary with one element for each point of the axes, in this order, and the access to it. */
 bool rw_temporary_of(struct program *, const char *base, enum type, const int *axis, int n,
                      struct access *);
-/* Axis a is now the value of the row: coef[a] of naxes + 1 numbers. */
-void rw_substitute(const struct program *, struct access *, int axis, const int64_t *row);
 int rw_axes(uint64_t mask, int *axis); /* the axes of a mask in ascending order */
 
 /* ---- statements ---- */
@@ -136,21 +134,17 @@ struct driver {
 struct derivations *derivations_new(void);
 /* Appends what can be made of one statement of the program; not proved yet. */
 void drive_stmt(struct driver *, const struct program *, int stmt);
-const char *derivation_text(struct arena *, const struct derivation *);   /* "factor, narrow" */
 uint32_t rewrite_laws(enum rewrite_effect);
 enum sampling rewrite_sampling(const struct rewrite *);
 /* When what is not proved is sampled: never; where samples that agree are enough; always, to see whether it is wrong or only not proved. */
 enum samples { SAMPLES_NONE, SAMPLES_SERVE, SAMPLES_REFUTE };
 struct verdict rewrite_judge(const struct rewrite *, const struct program *before, const struct program *after, enum samples, struct text *why);
 struct rewrite derivation_whole(const struct derivation *);       /* its steps as one */
-struct verdict derivation_verdict(const struct derivation *, const struct program *before, struct text *why);
 bool derivation_prove(const struct derivation *, const struct program *before, struct text *why);
 bool derivation_known(const struct needles *, const struct derivation *, const struct program *before); /* the same, proved once (rw_known.c) */
 
 /* Removes n statements from `stmt` on, all at the top level: room that was not needed. */
 void program_close_room(struct program *, int stmt, int n);
-/* What rounding can grow by in one dimension: Σ|Aᵀ||G||Bᵀ| over r, of F(m, r). */
-double winograd_growth(int m, int r);
 
 /* ---- the rewrites, by file ---- */
 extern const struct rewrite rw_commute, rw_associate, rw_distribute, rw_from_zero;           /* rw_algebra.c */

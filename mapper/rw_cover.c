@@ -111,7 +111,7 @@ static int by_way(const void *a, const void *b) {
     return x->price < y->price ? -1 : x->price > y->price;
 }
 
-const char *derivation_text(struct arena *a, const struct derivation *d) {
+static const char *derivation_text(struct arena *a, const struct derivation *d) {
     const char *text = d->step[0]->name;
     for (int k = 1; k < d->nsteps; k++) text = arena_printf(a, "%s, %s", text, d->step[k]->name);
     return text;

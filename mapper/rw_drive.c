@@ -263,8 +263,8 @@ static bool usable(const struct needles *needles, const struct program *p, int s
     return any && plain_result(p, &p->stmt[stmt]);
 }
 
-/* A sum of one factor, beside a product, is as well done by an instruction that only adds; a product
- * that no instruction for two operands executes by one that multiplies in another way. */
+/* A sum of one factor, beside a product, is as well done by an instruction that only adds; a
+ * product that no instruction for two operands executes by one that multiplies in another way. */
 static void search_others(struct drive *v, struct search *s, const struct stage *x, int stmt,
                           const struct site *site, int first) {
     struct factors f;
@@ -543,8 +543,8 @@ static struct verdict derivation_judge(const struct derivation *d, const struct 
     return steps;
 }
 
-struct verdict derivation_verdict(const struct derivation *d, const struct program *before,
-                                  struct text *why) {
+static struct verdict derivation_verdict(const struct derivation *d, const struct program *before,
+                                         struct text *why) {
     return derivation_judge(d, before, SAMPLES_REFUTE, why);
 }
 

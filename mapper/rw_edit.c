@@ -96,7 +96,8 @@ bool rw_temporary_of(struct program *p, const char *base, enum type t, const int
     return true;
 }
 
-void rw_substitute(const struct program *p, struct access *a, int axis, const int64_t *row) {
+/* Axis a is now the value of the row: coef[a] of naxes + 1 numbers. */
+static void rw_substitute(const struct program *p, struct access *a, int axis, const int64_t *row) {
     for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
         int64_t *at = rw_row(p, a, d), c = at[axis];
         at[axis] = 0;

@@ -235,11 +235,6 @@ struct verdict rewrite_judge(const struct rewrite *r, const struct program *befo
     return v;
 }
 
-struct verdict rewrite_verdict(const struct rewrite *r, const struct program *before,
-                               const struct program *after, struct text *why) {
-    return rewrite_judge(r, before, after, SAMPLES_REFUTE, why);
-}
-
 bool rewrite_prove(const struct rewrite *r, const struct program *before,
                    const struct program *after, struct text *why) {
     enum evidence e = rewrite_judge(r, before, after, SAMPLES_SERVE, why).evidence;

@@ -92,28 +92,6 @@ static struct bilinear cook_toom(int m, int r) {
     return b;
 }
 
-static double row_sum(const struct matrix *x, int row) {
-    double sum = 0;
-    for (int k = 0; k < x->cols; k++)
-        sum += fabs((double)x->at[row][k].num / (double)x->at[row][k].den);
-    return sum;
-}
-
-double winograd_growth(int m, int r) {
-    struct bilinear b = cook_toom(m, r);
-    double most = 0;
-    for (int i = 0; i < m; i++) {
-        double sum = 0;
-        for (int j = 0; j < m + r - 1; j++) {
-            struct fraction a = b.out.at[i][j];
-            sum +=
-                fabs((double)a.num / (double)a.den) * row_sum(&b.filter, j) * row_sum(&b.data, j);
-        }
-        most = fmax(most, sum);
-    }
-    return most / r;
-}
-
 /* ---- which statements ---- */
 
 struct window { /* one windowed dimension: data[p + r], result[p], filter[r] */

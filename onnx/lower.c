@@ -337,7 +337,8 @@ bool node_empties(struct import *im, struct text_marks from) {
 }
 
 /* Does what the graph says about its output `name` fit? */
-bool tensor_fits_output(struct import *im, const struct tensor *t) {
+/* False after reporting: the graph declares it otherwise. */
+static bool tensor_fits_output(struct import *im, const struct tensor *t) {
     const struct graph_output *output = name_find(&im->result, t->name);
     const Onnx__ValueInfoProto *info = output ? output->info : NULL;
     const Onnx__TypeProto__Tensor *type =

@@ -166,8 +166,6 @@ const char *affine_text(struct import *, int n, const int64_t *coef, const char 
                         int64_t constant);
 
 void emit_declare(struct import *, struct text *where, const char *role, const struct tensor *);
-/* false after reporting: the graph declares it otherwise */
-bool tensor_fits_output(struct import *, const struct tensor *);
 /* The node's result: a temporary, or an output of the graph. NULL after reporting. */
 struct tensor *node_result(struct import *, enum type, int ndims, const int64_t *extent);
 /* The k-th result; where nobody wants it a temporary. */

@@ -91,9 +91,9 @@ void c_end(struct cgen *g) {
     arena_free(&g->arena);
 }
 
-struct c_source c_text(struct arena *a, const struct schedule *s,
-                       const struct backend_options *options, const char *folder,
-                       struct diags *diags) {
+static struct c_source c_text(struct arena *a, const struct schedule *s,
+                              const struct backend_options *options, const char *folder,
+                              struct diags *diags) {
     struct cgen g;
     struct c_source source = {0};
     struct text t = {0};

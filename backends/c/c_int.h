@@ -86,8 +86,6 @@ void c_begin(struct cgen *, const struct schedule *, const struct c_dialect *, s
 void c_end(struct cgen *);
 void c_walk(struct cgen *, const struct node *, int n);
 void c_for(struct cgen *, const struct loop_node *, const char *lo, const char *hi);
-/* Counters of the places that rotate among these nodes. */
-void c_slots(struct cgen *, const struct node *, int n);
 const char *c_array(struct cgen *, int buffer); /* the array of an argument, or of a weight */
 int64_t c_register_bytes(struct cgen *, int memory);
 /* A file's content as the symbol NAME_<what>; the assembler reads it. */
@@ -117,7 +115,5 @@ struct c_source {
     const struct interface *interface;
     const char *weights; /* embedded: the file that the text includes, to be written before it is compiled; NULL */
 };
-struct c_source c_text(struct arena *, const struct schedule *, const struct backend_options *,
-                       const char *folder, struct diags *);
 
 #endif

@@ -138,7 +138,8 @@ static void declare_place(struct cgen *g, int p) {
     c_line(g, "(void)p_%d;", p);
 }
 
-void c_slots(struct cgen *g, const struct node *node, int n) {
+/* Counters of the places that rotate among these nodes. */
+static void c_slots(struct cgen *g, const struct node *node, int n) {
     for (int p = 0; p < g->schedule->nplaces; p++)
         if (g->rotates[p] && section_rotates(node, n, p))
             c_line(g, "int64_t s_%d = %d;", p, g->schedule->place[p].slots - 1);

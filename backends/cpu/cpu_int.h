@@ -135,7 +135,6 @@ bool *section_cuts(struct cpu *, const struct section *);
 
 /* ---- issues (issue.c) ---- */
 void build_issue(struct function *, const struct issue_node *);
-LLVMTypeRef word_type(struct function *, int memory, enum type); /* of a word of these elements */
 LLVMTypeRef word_carried(struct function *, int memory, enum type); /* as loops carry it */
 LLVMValueRef word_read(struct function *, int memory, int64_t w, LLVMTypeRef);
 
@@ -206,8 +205,6 @@ void build_fallback(struct function *, const struct fallback_node *);
 bool build_copy(struct function *, const struct fallback_node *); /* false: no plain copy */
 bool stmt_order_free(const struct stmt *);                        /* in any order the same */
 LLVMValueRef place_base(struct function *, int place);
-LLVMTypeRef flight_type(struct cpu *,
-                        enum type); /* of a value in flight: bool is i1, f16 and bf16 are float */
 LLVMValueRef element_load(struct function *, enum type, LLVMValueRef pointer);
 void element_store(struct function *, enum type, LLVMValueRef pointer, LLVMValueRef);
 LLVMValueRef flight_constant(struct cpu *, enum type, union value);
@@ -225,7 +222,6 @@ extern const char *const cpu_helpers;
 
 /* ---- the module (target.c) ---- */
 bool cpu_target_open(struct cpu *); /* context, types, target machine */
-bool cpu_module_build(struct cpu *);
 void cpu_close(struct cpu *);
 /* Object or assembly; NULL after reporting. */
 LLVMMemoryBufferRef cpu_generate(struct cpu *, LLVMCodeGenFileType);

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 /* ---- words of registers ---- */
-LLVMTypeRef word_type(struct function *f, int memory, enum type t) {
+/* Of a word of these elements. */
+static LLVMTypeRef word_type(struct function *f, int memory, enum type t) {
     int64_t lanes = f->cpu->machine->memory[memory].word / (int64_t)type_size(t);
     return LLVMVectorType(element_type(f->cpu, t), (unsigned)(lanes ? lanes : 1));
 }

@@ -66,7 +66,8 @@ const char *const cpu_helpers =
     "  ret i16 %t\n}\n";
 
 /* ---- elements ---- */
-LLVMTypeRef flight_type(struct cpu *c, enum type t) {
+/* Of a value in flight: bool is i1, f16 and bf16 are float. */
+static LLVMTypeRef flight_type(struct cpu *c, enum type t) {
     if (t == TYPE_BOOL) return c->i1;
     if (t == TYPE_F64) return c->f64;
     if (type_is_float(t)) return c->f32;

@@ -223,7 +223,7 @@ static bool embed_weights(struct cpu *c) {
     return true;
 }
 
-bool cpu_module_build(struct cpu *c) {
+static bool cpu_module_build(struct cpu *c) {
     const struct schedule *s = c->schedule;
     const char *name = c_identifier(&c->arena, s->program->name);
     if (!room_plan(&c->arena, s, &c->room, c->diags) || !count_words(c)) return false;

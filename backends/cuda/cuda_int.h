@@ -113,7 +113,6 @@ void cuda_begin_phases(struct cuda *);
 void cuda_signal(struct cgen *, const struct signal *, bool pop);
 
 const char *cuda_object(struct cgen *, const struct signal *, int turned); /* the address of the channel's object once its place has turned so often, as text */
-void cuda_look(struct cgen *, const struct signal *, int turned); /* waits for a token and does not take it */
 
 /* ---- objects.c ---- */
 void cuda_find_landings(struct cuda *, const struct node *, int n);
@@ -142,9 +141,7 @@ struct cuda_source {
 };
 struct cuda_source cuda_text(struct arena *, const struct schedule *, const struct backend_options *,
                              const char *folder, struct diags *);
-extern const char *const cuda_host_text;   /* of the host's part: the driver */
 extern const char *const cuda_graph_text;  /* then: a section's launches as one (graph.c) */
-extern const char *const cuda_device_text; /* of the device's part: types */
 
 /* ---- the compiler of the toolkit, loaded when it is needed (nvrtc.c) ---- */
 struct device_code {

@@ -199,20 +199,6 @@ const char *cuda_object(struct cgen *g, const struct signal *s, int turned) {
                         (long long)g->machine->sync[s->sync].size);
 }
 
-void cuda_look(struct cgen *g, const struct signal *signal, int turned) {
-    const struct sync *s = &g->machine->sync[signal->sync];
-    if (s->memory < 0) return;
-    c_line(g, "{ /* look for %s */", s->id);
-    g->indent++;
-    c_line(g, "const int channel = (int)(%s);", turned_channel(g, signal, turned));
-    c_line(g, "unsigned char *const bar = y_%d + channel * %lld;", signal->sync,
-           (long long)s->size);
-    c_line(g, "const int phase = (int)(t_%d >> channel & 1);", signal->sync);
-    c_plain_emit(g, s->pop_emit, s->npop_emits);
-    g->indent--;
-    c_line(g, "}");
-}
-
 void cuda_signal(struct cgen *g, const struct signal *signal, bool pop) {
     const struct sync *s = &g->machine->sync[signal->sync];
     const struct emit *emit = pop ? s->pop_emit : s->push_emit;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const char *const cuda_device_text =
+static const char *const cuda_device_text =
     "#ifdef __CUDACC_RTC__\n"
     "typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long "
     "int64_t;\n"
@@ -18,7 +18,7 @@ const char *const cuda_device_text =
     "#define ISAMAP_FUNCTION static __device__ __forceinline__\n";
 
 /* The driver is found when the program first runs. One run at a time. */
-const char *const cuda_host_text =
+static const char *const cuda_host_text =
     "struct isamap_driver {\n"
     "  void *library, *module, *context; uint64_t base; int status, device; char said[400];\n"
     "  int (*init)(unsigned), (*get)(int *, int), (*retain)(void **, int), (*release)(int), "

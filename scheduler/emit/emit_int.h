@@ -282,7 +282,6 @@ bool chain_runs_ahead(const struct emitter *);
 void ways_credits(struct emitter *, struct nodes *, bool give); /* of all results, around the nest */
 
 /* fill.c */
-double trips_inside(const struct emitter *, int depth); /* how often it is reached in one turn */
 bool fill_hold(struct emitter *, struct nodes *, const struct filling *);
 void flows_find(struct emitter *); /* when the nest's queues and places are known */
 bool fills_before(struct emitter *, struct nodes *); /* what all instances of a grid share: whole, before their loops */

@@ -12,7 +12,8 @@
 #include "scheduler/plan/work.h"
 #include <string.h>
 
-double trips_inside(const struct emitter *e, int d) {
+/* How often it is reached in one turn. */
+static double trips_inside(const struct emitter *e, int d) {
     const struct plan *p = &e->nest->plan;
     return plan_trips(e->w, p, d) / plan_trips(e->w, p, e->nest->nprefix);
 }

@@ -31,8 +31,6 @@ bool pack_identity(struct work *, int task,
                    int operand); /* reads a copy in the layout the needle wants */
 /* A temporary that is wanted in two layouts: those who write it write another one, a copy follows. */
 bool pack_between(struct work *, int buffer);
-/* Does one statement before `stmt` write all elements of the buffer? If not, a copy of the whole would read some that have no value. */
-bool written_whole(const struct work *, int buffer, int stmt);
 /* Before the statement, each element of the buffer is set: by one statement, or by several along a dimension. */
 bool written_all(const struct work *, int buffer, int stmt);
 bool pack_argument(struct work *, struct access *, int stmt, const struct geom *); /* it reads a copy of the whole in this layout */

@@ -74,7 +74,9 @@ static void count_in_steps(struct work *w, const struct stmt *st, struct access 
     *first = (*first - lo) / step;
 }
 
-bool written_whole(const struct work *w, int buffer, int stmt) {
+/* Does one statement before `stmt` write all elements of the buffer? If not, a copy of the whole
+ * would read some that have no value. */
+static bool written_whole(const struct work *w, int buffer, int stmt) {
     for (int k = 0; k < w->norder && w->order[k] != stmt; k++) {
         const struct stmt *st = &w->p->stmt[w->order[k]];
         if (st->dst.buffer == buffer && (!st->scope || st->scope == w->p->stmt[stmt].scope) &&

@@ -147,7 +147,7 @@ void hold_region(const struct work *w, const struct plan *p, const struct task *
     r->n[sole_dim(w, acc, p->loop[h->depth - 1].axis)] = val_const(h->ring);
 }
 
-int64_t hold_slots(const struct hold *h) {
+static int64_t hold_slots(const struct hold *h) {
     return h->ring ? 1 : h->slots + h->pinned;
 }
 

@@ -173,10 +173,9 @@ struct pin {          /* pieces: of what loop[middle..depth) walks, again in eac
 bool pin_find(const struct work *, const struct nest *, const struct plan *, const struct opnd *,
               const struct access *, int depth, struct pin *);
 int64_t pin_most(const struct pin *, int64_t room, int64_t bytes, int slots); /* pieces that may stay */
-/* Of a slot; slots; bytes of all; elements moved in all. */
+/* Of a slot; bytes of all slots; elements moved in all. */
 void hold_region(const struct work *, const struct plan *, const struct task *, const struct opnd *,
                  const struct access *, const struct hold *, struct region *);
-int64_t hold_slots(const struct hold *);
 int64_t hold_bytes(struct work *, const struct plan *, const struct task *, const struct opnd *,
                    const struct access *, const struct hold *);
 double hold_traffic(const struct work *, const struct nest *, const struct plan *,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 const char *const keep_name[4] = {"argument", "prepared", "workspace", "local"};
-const char *const loop_kind_name[4] = {"sequential", "parallel", "unrolled", "hardware"};
+static const char *const loop_kind_name[4] = {"sequential", "parallel", "unrolled", "hardware"};
 
 int kernel_axis_count(const struct kernel *k) {
     int n = 0;

@@ -272,8 +272,6 @@ bool schedule_prove_guessing(const struct schedule *, struct text *why);
  * the computer. `reason` gets why it is unproved. Of *sampled pairs of an instruction and a statement it is only known at random points that
  * they compute the same, of all others it is proved. */
 enum proof schedule_prove(const struct schedule *, int64_t steps, int *sampled, struct text *reason, struct diags *);
-/* The part of it that needs no walk: indices, nesting, memories, sizes of places. What a schedule from a file must pass before it runs. */
-bool schedule_check(const struct schedule *, struct diags *);
 
 /* From the program as written to the one that is scheduled (ir/chain.h). False after reporting: refuted, which is a defect. what: a line for each
  * witness; or NULL. */

@@ -11,7 +11,6 @@ enum {
 };
 
 extern const char *const keep_name[4];           /* by enum keep */
-extern const char *const loop_kind_name[4];      /* by enum loop_kind */
 
 int kernel_axis_count(const struct kernel *);
 const struct kernel_axis *kernel_axis_at(const struct kernel *, int);

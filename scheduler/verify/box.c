@@ -28,8 +28,9 @@ static bool one_side_on(const struct sym *s, struct region *need, const struct r
 
 /* The box is at home in that version; the region that holds its beginning, for what else it says.
  */
-const struct region *home_holds(struct sym *s, int place, struct region need,
-                                const struct wanted_version *want) {
+/* NULL: not known. */
+static const struct region *home_holds(struct sym *s, int place, struct region need,
+                                       const struct wanted_version *want) {
     const struct region *first = NULL;
     if (!parted_settle(s, place)) return NULL;
     for (bool on = true; on;) {

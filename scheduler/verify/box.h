@@ -23,7 +23,6 @@ bool version_wanted(struct sym *, int stmt, const struct region *need, struct wa
 bool has_version(const struct region *, const struct wanted_version *);
 
 /* box.c. NULL: not known. */
-const struct region *home_holds(struct sym *, int place, struct region need, const struct wanted_version *);
 const struct region *home_read(struct sym *, int place, const struct region *need, const struct wanted_version *); /* it is read, if it is there */
 bool need_box(struct sym *, const struct affine *index, int buffer, bool has_fill, struct region *need);
 bool instances_executed(struct sym *, int stmt, const struct affine *point);   /* none of them was executed before */

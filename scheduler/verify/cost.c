@@ -5,7 +5,8 @@
 
 static const double POINTS_WANTED = 4e6;
 
-bool loop_computes(const struct loop_node *l) {
+/* Executes statements, not only moves. */
+static bool loop_computes(const struct loop_node *l) {
     for (int k = 0; k < l->nbody; k++) {
         const struct node *n = &l->body[k];
         if (n->kind == NODE_FALLBACK || (n->kind == NODE_ISSUE && n->issue->stmt >= 0)) return true;

@@ -180,8 +180,8 @@ static bool plain_version(const struct verify *v, int stmt, const int64_t *at, i
     return false;
 }
 
-bool step_version(struct verify *v, int stmt, const int64_t *at, int buffer, int64_t element,
-                  struct tag *out) {
+static bool step_version(struct verify *v, int stmt, const int64_t *at, int buffer, int64_t element,
+                         struct tag *out) {
     if (v->nrecurrences == 0) return plain_version(v, stmt, at, buffer, element, out);
     struct search s = {.v = v,
                        .buffer = buffer,

@@ -75,7 +75,7 @@ bool work_tile_index(const struct region *g, const struct affine *y, struct affi
 }
 
 /* Dimensions of one value say nothing. */
-void work_settle(const struct sym *s, struct affine *f) {
+static void work_settle(const struct sym *s, struct affine *f) {
     for (int d = 0; d < SYM_DIMS; d++)
         if (d >= s->ndims || s->n[d] == 1) f->d[d] = 0;
 }

@@ -439,15 +439,6 @@ static bool verdict(struct verify *v) {
     return good;
 }
 
-bool schedule_check(const struct schedule *s, struct diags *diags) {
-    struct verify v = {
-        .s = s, .m = s->machine, .p = s->program, .diags = diags, .steps = DEFAULT_STEPS};
-    verify_open_tables(&v);
-    bool good = verify_fill_tables(&v) && verify_structure(&v);
-    verify_close_tables(&v);
-    return verdict(&v) && good;
-}
-
 /* Walks with the sizes that are known only when the program runs at these values. */
 void verify_at(struct verify *v, const int64_t *size) {
     verify_open_tables(v);

@@ -295,7 +295,6 @@ bool reads_written(struct verify *);
 void limit_trips(struct verify *);                                  /* where a walk of so many would take long */
 double verify_points(struct verify *);                              /* of all issues and fallbacks, about */
 int64_t loop_trips(const struct verify *, const struct loop_node *); /* most iterations that are walked; 0: all */
-bool loop_computes(const struct loop_node *);                       /* executes statements, not only moves */
 
 /* clamp.c: with loops cut short, the instances that their values give are executed. */
 void verify_visited(struct verify *);
@@ -364,7 +363,6 @@ bool steps_tables(struct verify *);
 int64_t step_at(const struct recurrence *, const int64_t *at);
 uint32_t step_number(const struct verify *, int stmt, const int64_t *at);
 void step_visit(struct verify *, int stmt, const int64_t *at);
-bool step_version(struct verify *, int stmt, const int64_t *at, int buffer, int64_t element, struct tag *out);
 bool step_writes_before(const struct verify *, int stmt, int buffer);   /* some statement may write it before this one */
 
 /* point.c: one instance of a statement. What is wrong is reported with it; false then. */

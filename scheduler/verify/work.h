@@ -36,7 +36,6 @@ bool work_clip(struct work *, bool *box);                               /* to wh
 /* tile.c */
 bool sym_clip_at(struct sym *, const struct affine *, const struct lin *n); /* cuts the dimensions with the largest steps to the first values, with which it stays below n */
 bool region_is_current(const struct region *, int place);
-void work_settle(const struct sym *, struct affine *);
 bool work_same(const struct sym *, struct affine a, struct affine b);       /* at all points of the issue */
 /* y of each of the region's dimensions at the addresses; false: some may be elsewhere. The issue may be cut to what lies there: at the end
  * of the region, or to the first element of what it knows in one dimension less. */

@@ -4,6 +4,7 @@
  * got better, then rewrite the file (ISAMAP_UPDATE=1). ISAMAP_FIGURES=FOLDER keeps the texts that
  * are hashed, to compare two builds. */
 #include "tests/figures.h"
+#include "tests/sample.h"
 
 #define PORTS "tests/data/machines/ports/"
 #define I8(name) "examples/i8/" name ".isam"
@@ -80,6 +81,7 @@ static void figures(void **state) {
     folder = mkdtemp(made);
     assert_non_null(folder);
     for (int k = 0; k < (int)(sizeof grid / sizeof *grid); k++) {
+        if (!sampled((size_t)k)) continue;
         struct arena a;
         arena_init(&a);
         isamap *im = isamap_open();

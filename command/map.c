@@ -312,6 +312,7 @@ static int map_command(isamap *im, const char *path, const char *out) {
         struct report *r = &im->report;
         struct map_options options = {
             .all = im->option.all, .certify_all = im->option.certify, .explain = im->option.why};
+        program_equate(j.program);
         program_forward(j.program, false);
         doing(im, "mapping");
         struct findings *f = mapper_find(j.program, j.machine, &options);

@@ -178,6 +178,8 @@ uint64_t program_hash(const struct program *);
 int stmt_drop_where(const struct program *, struct stmt *);
 /* Where constraints on this axis alone leave it; false: there are none, or they leave nothing. */
 bool stmt_bounds(const struct program *, const struct stmt *, int axis, int64_t *lo, int64_t *hi);
+/* Equalities between axes at the top level, `where k == i + 1`: one axis ends, as the others say which value it has. How many ended. */
+int program_equate(struct program *);
 /* Axes of one statement alone whose constraints say where they end are as long as that (masks: `where i < n`), and constraints that hold
  * everywhere go. */
 void program_trim(struct program *);

@@ -467,6 +467,7 @@ static struct cover *cover_program(const struct program *p, const struct machine
     arena_init(&cover->arena);
     cover->chain = chain_new(p);
     struct program *joined = program_copy(p);
+    program_equate(joined);
     program_forward(joined, false);
     program_absorb(joined);
     program_coalesce(joined);

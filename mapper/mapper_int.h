@@ -483,6 +483,8 @@ bool begins_sums(const struct program *, int stmt);
 double begin_price(struct covering *, const struct program *, int stmt, const struct needle *sums);
 bool has_device(const struct machine *);                          /* some queue is none of a host */
 bool option_on_device(const struct machine *, const struct option *);
+/* Who names a device wants sums of products over an axis done there, however slow it is: the host's time is reported apart. */
+bool wanted_away(const struct covering *, const struct program *, int stmt);
 void covering_reserve(struct covering *, int n);
 /* Appends to the cover's mappings, which keep the arrays of `m`; returns the index. */
 int covering_add(struct covering *, const struct mapping *m, const struct program *view);

@@ -413,9 +413,13 @@ bool option_on_device(const struct machine *m, const struct option *o) {
     return queue >= 0 && !machine_queue_is_host(m, queue);
 }
 
-/* Who names a device wants sums of products done there, however slow it is: the host's time is
- * reported apart. Best by an instruction that does both; failing that, where one of them is done.
- */
+bool wanted_away(const struct covering *c, const struct program *p, int stmt) {
+    const struct stmt *s = &p->stmt[stmt];
+    return has_device(c->machine) && stmt_is_mac(p, s) && s->axes & ~rw_access_axes(p, &s->dst);
+}
+
+/* What is wanted on the device is best done by an instruction for the product and its sum; failing
+ * that, where one of them is done. */
 static void prefer_device(const struct machine *m, struct options *o) {
     bool both = false;
     int kept = 0;
@@ -435,7 +439,7 @@ static const struct options *price_listing(struct estimator *e, struct listing *
     struct options out = {.floor = INFINITY};
     for (int k = 0; k < l->nways; k++) price_way(e, l, &l->way[k], &out);
     add_option(e->c, &out, p, e->of->stmt, fallback, 0);
-    if (stmt_is_mac(p, s)) prefer_device(e->c->machine, &out);
+    if (wanted_away(e->c, p, e->of->stmt)) prefer_device(e->c->machine, &out);
     if (out.n > 1) qsort(out.at, (size_t)out.n, sizeof *out.at, by_price);
     l->options = out;
     l->turn = e->c->turn;

@@ -299,12 +299,9 @@ static int trial_mapping(struct covering *c, const struct option *o) {
     return covering_add(c, &o->map, o->view);
 }
 
-/* Who names a device wants sums of products done there: what leaves them to the host counts more
- * than any time. */
+/* What leaves to the host what is wanted on the device counts more than any time. */
 static double price_of(const struct covering *c, int stmt, const struct option *o) {
-    const struct program *p = c->cover->program;
-    bool away = has_device(c->machine) && !option_on_device(c->machine, o) &&
-                stmt_is_mac(p, &p->stmt[stmt]);
+    bool away = !option_on_device(c->machine, o) && wanted_away(c, c->cover->program, stmt);
     return o->cost + (away ? LEFT_TO_HOST : 0);
 }
 

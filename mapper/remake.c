@@ -55,7 +55,7 @@ struct part_price part_price(struct covering *c, struct program *q, int from, in
 struct part_price price_of_keeping(struct covering *c, int stmt) {
     struct program *p = c->cover->program;
     struct part_price price = part_price(c, p, stmt, stmt + 1);
-    if (has_device(c->machine) && !price.device) price.cycles = INFINITY;
+    if (wanted_away(c, p, stmt) && !price.device) price.cycles = INFINITY;
     return price;
 }
 

@@ -148,7 +148,8 @@ void program_close_room(struct program *, int stmt, int n);
 
 /* ---- the rewrites, by file ---- */
 extern const struct rewrite rw_commute, rw_associate, rw_distribute, rw_from_zero;           /* rw_algebra.c */
-extern const struct rewrite rw_factor, rw_ones, rw_mask, rw_privatise, rw_variance;          /* rw_reduce.c */
+extern const struct rewrite rw_factor, rw_ones, rw_privatise, rw_variance;                   /* rw_reduce.c */
+extern const struct rewrite rw_mask, rw_whole;                                               /* rw_where.c */
 extern const struct rewrite rw_block_diagonal, rw_identity;                                  /* rw_expand.c */
 extern const struct rewrite rw_bounds;                                                       /* rw_bounds.c */
 extern const struct rewrite rw_constants;                                                    /* rw_constants.c */

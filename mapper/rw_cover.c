@@ -136,8 +136,8 @@ static bool begins_anew(const struct program *p, const struct derivation *d) {
     return false;
 }
 
-/* The ways that are proved and clearly cheaper, the cheapest first. Where some lead a device's
- * instructions to the products, only they: who names a device wants them done there. */
+/* The ways that are proved and clearly cheaper, the cheapest first. Of what is wanted on a device
+ * only those that lead there, if some do. */
 static int good_ways(struct covering *c, const struct derivations *all,
                      const struct part_price *without, struct way *way) {
     struct way *good = arena_array(&c->scratch, (size_t)all->n + 1, sizeof *good);
@@ -154,7 +154,7 @@ static int good_ways(struct covering *c, const struct derivations *all,
         if (isinf(without->cycles) && !price.products) continue;
         double both = fmin(price.constants, without->constants); /* are read either way */
         if (price.cycles - both >= margin * (without->cycles - both)) continue;
-        bool device = price.device && has_device(c->machine);
+        bool device = price.device && wanted_away(c, c->cover->program, d->stmt);
         if (device && !devices) n = 0;
         devices |= device;
         if (device == devices) good[n++] = (struct way){d, price.cycles};

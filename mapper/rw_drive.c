@@ -55,7 +55,7 @@ static bool works(const struct program *p, int stmt) {
         return a & ~b && b & ~a;
     }
     if (s->combine != COMBINE_ADD) return false;
-    if (s->nwhere || s->axes & ~rw_access_axes(p, &s->dst)) return true;
+    if (s->axes & ~rw_access_axes(p, &s->dst)) return true;
     if (!rw_factors(p, stmt, &f)) return false;
     for (int k = 0; k < f.n; k++) varying += f.axes[k] != 0;
     return varying > 1;

@@ -1,7 +1,6 @@
-/* Rewrites of reductions: factoring, ones, masks, private sums, variance. */
+/* Rewrites of reductions: factoring, ones, private sums, variance. */
 #include "mapper/rewrite_int.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- factor: Σ_rs x·y = Σ_s (Σ_r x)·y where y stands still along r ---- */
@@ -114,89 +113,6 @@ const struct rewrite rw_ones = {
     .answers = ANSWERS(OPERATION),
     .effect = REWRITE_REORDERS,
     .apply = ones,
-};
-
-/* ---- mask: a sum over a part of the domain is one over the whole, with zeros ---- */
-
-static int draft_condition(struct draft *d, const struct constraint *c) {
-    const struct program *p = d->p;
-    int sum = -1;
-    for (int a = 0; a < p->naxes; a++) {
-        if (!c->coef[a]) continue;
-        int x = draft_axis(d, a);
-        if (c->coef[a] != 1)
-            x = draft_binary(d, OP_MUL, x, draft_number(d, TYPE_I64, (double)c->coef[a]));
-        sum = sum < 0 ? x : draft_binary(d, OP_ADD, sum, x);
-    }
-    int bound = draft_number(d, TYPE_I64, (double)-c->coef[p->naxes]);
-    return draft_binary(d, OP_GE, sum, bound);
-}
-
-static bool constraint_axes(const struct program *p, const struct stmt *s, uint64_t *mask) {
-    *mask = 0;
-    for (int w = 0; w < s->nwhere; w++) {
-        uint64_t one = 0;
-        for (int a = 0; a < p->naxes; a++)
-            if (s->where[w].coef[a]) one |= UINT64_C(1) << a;
-        if (!one || llabs(s->where[w].coef[p->naxes]) > INT64_C(1) << 50) return false;
-        *mask |= one;
-    }
-    return s->nwhere > 0;
-}
-
-/* M[axes] = select(inside, value, 0), where value is 1 or the masked factor. */
-static void write_mask(struct program *q, int at, const struct stmt *old, struct access mask,
-                       int node) {
-    enum type t = q->buffer[mask.buffer].type;
-    struct draft d = draft_open(q, old, COMBINE_SET, rw_copy(q, &mask));
-    int inside = -1;
-    for (int w = 0; w < old->nwhere; w++) {
-        int one = draft_condition(&d, &old->where[w]);
-        inside = inside < 0 ? one : draft_binary(&d, OP_AND, inside, one);
-    }
-    int value = node < 0 ? draft_number(&d, t, 1) : draft_tree(&d, old, node);
-    int zero = draft_number(&d, t, 0);
-    draft_op(&d, (struct op){
-                     .code = OP_SELECT, .type = d.s.op[value].type, .arg = {inside, value, zero}});
-    draft_close(&d, at);
-}
-
-static struct program *mask(const struct program *p, const struct failure *why,
-                            const struct needle *n) {
-    struct factors f;
-    struct access m;
-    uint64_t cut;
-    int axis[MAX_AXES];
-    if (!rw_factors(p, why->stmt, &f) || !constraint_axes(p, &p->stmt[why->stmt], &cut))
-        return NULL;
-    struct program *q = program_copy(p);
-    struct stmt old = q->stmt[why->stmt];
-    int last = f.n - 1, node = f.n > 1 ? rw_bare(&old, f.node[last]) : -1;
-    enum type t =
-        node < 0 ? rw_partner(n, rw_stored(q, &old, f.node[0])) : rw_stored(q, &old, f.node[last]);
-    if (type_is_float(t) != type_is_float(f.type)) t = f.type;
-    if (!rw_temporary_of(q, "mask", t, axis, rw_axes(node < 0 ? cut : cut | f.axes[last], axis),
-                         &m)) {
-        program_free(q);
-        return NULL;
-    }
-    program_make_room(q, why->stmt, 1);
-    write_mask(q, why->stmt, &old, m, node);
-    struct draft d = draft_open(q, &old, COMBINE_ADD, old.dst);
-    uint32_t all = (UINT32_C(1) << f.n) - 1;
-    int x = draft_product(&d, &old, &f, node < 0 ? all : all & ~(UINT32_C(1) << last));
-    draft_binary(&d, OP_MUL, x, draft_cast(&d, f.type, draft_read(&d, rw_copy(q, &m))));
-    draft_close(&d, why->stmt + 1);
-    return q;
-}
-
-const struct rewrite rw_mask = {
-    .name = "mask",
-    .doc = "a constraint becomes a matrix of ones and zeros (a prefix sum: a triangular one), or "
-           "zeros in a factor",
-    .answers = ANSWERS(EXTENT),
-    .effect = REWRITE_FINITE,
-    .apply = mask,
 };
 
 /* ---- privatise: points that share an element or dimension, or that begin with what nothing

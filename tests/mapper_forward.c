@@ -238,6 +238,55 @@ static void test_blocks(void **state) {
     }
 }
 
+/* Equalities between axes: how many axes end, and the statement behind it. */
+static const struct {
+    const char *body;
+    int gone;
+    const char *says;
+} equalities[] = {
+    {"C[i,j] += A[i,k] * B[k,j] where k == i", 1, "C[i, j] += A[i, i] * B[i, j]"},
+    {"C[i,j] += A[i,k] * B[k,j] where k <= i and i <= k", 1, "C[i, j] += A[i, i] * B[i, j]"},
+    {"C[i,j] += A[i,k] * B[k,j] where i == j", 1, "C[j, j] += A[j, k] * B[k, j]"},
+    {"C[i,j] += A[i,k] * B[k,j] where k == 2*j + 1", 1,
+     "C[i, j] += A[i, 2 * j + 1] * B[2 * j + 1, j] where -2 * j + 4 >= 0"},
+    {"C[i,j] += A[i,k] * B[k,j] where 2*k == 2*i + 2 and j < k", 1,
+     "C[i, j] += A[i, i + 1] * B[i + 1, j] where i - j >= 0"},
+    {"C[i,j] += A[i,k] * B[k,j] where i == j and k == j + 1", 2,
+     "C[j, j] += A[j, j + 1] * B[j + 1, j]"},
+    {"C[i,j] += A[i,k] where x == k", 1, ""},
+    {"C[i,j] += A[i,k] + k where k == i", 1, ""},
+    {"C[i,j] += A[i,k] + k where k == i + 1", 1, ""},
+    {"C[i,j] += A[i,k] + k where 2*k == 3*i", 0, ""},
+    {"C[i,j] += A[i,j] where x == y", 1, ""},
+    {"C[i,j] += A[i,k] where k == i + 40", 1, ""},
+    {"C[i,j] += A[i,k] where k == 3", 1, ""},
+};
+
+static void test_equalities(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof equalities / sizeof *equalities; i++) {
+        struct text t = {0}, says = {0};
+        text_printf(&t,
+                    "kernel f() { in A: i32[4,6]  in B: i32[6,6]  inout C: i32[4,6]\n"
+                    "axes i: 4, j: 4, k: 6, x: 3, y: 9\n%s\n}\n",
+                    equalities[i].body);
+        struct program *p = help_program("f", t.at), *q = program_copy(p);
+        int gone = program_equate(q);
+        stmt_print(q, &q->stmt[0], &says, NULL);
+        if (gone != equalities[i].gone || !strstr(says.at, equalities[i].says))
+            print_error("%s: %s\n", equalities[i].body, says.at);
+        assert_int_equal(gone, equalities[i].gone);
+        assert_non_null(strstr(says.at, equalities[i].says));
+        struct items all = {0, 1};
+        assert_int_equal(items_equal_by(p, all, q, all, LAWS_EXACT, 0).evidence, EVIDENCE_PROVED);
+        check_same(p, q);
+        text_free(&says);
+        program_free(q);
+        program_free(p);
+        text_free(&t);
+    }
+}
+
 static int mapped(const struct machine *m, const char *instr, const char *text) {
     struct program *p = help_program("f", text);
     program_forward(p, false);
@@ -268,9 +317,9 @@ static void test_mapped(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_which), cmocka_unit_test(test_copied),
-                                       cmocka_unit_test(test_absorbed),
-                                       cmocka_unit_test(test_blocks),
-                                       cmocka_unit_test(test_mapped)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_which),      cmocka_unit_test(test_copied),
+        cmocka_unit_test(test_absorbed),   cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_equalities), cmocka_unit_test(test_mapped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,23 @@ static const struct rewrite_case refusals[] = {
      "kernel p() { in A: f32[4,5]  inout C: f32[4]  axes i: 4, k: 5\n"
      "  C[i] min= A[i,k] where k <= i\n}\n",
      0},
+    {"mask", NULL, /* the factor without zeros would be read outside of its buffer */
+     "kernel p() { in A: i32[9,9]  in B: i32[9,9]  inout C: i32[9,9]  axes i: 9, j: 9, k: 9\n"
+     "  C[i,j] += A[i,k] * B[i-k,j] where k <= i\n}\n",
+     0},
+    {"whole", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"whole", NULL, /* it says what is summed, not what of the result is asked for */
+     "kernel p() { in A: i32[9,9]  in B: i32[9,9]  inout C: i32[9,9]  axes i: 9, j: 9, k: 9\n"
+     "  C[i,j] += A[i,k] * B[k,j] where k <= i\n}\n",
+     0},
+    {"whole", NULL, /* what is not asked for would be read outside of a buffer */
+     "kernel p() { in A: i32[9,9]  in B: i32[9,9]  inout C: i32[9,9]  axes i: 9, j: 9, k: 9\n"
+     "  C[i,j] += A[i,k] * B[k,i-j] where j <= i\n}\n",
+     0},
+    {"whole", NULL, /* nothing is summed */
+     "kernel p() { in A: i32[9]  in B: i32[9]  inout C: i32[9,9]  axes i: 9, j: 9\n"
+     "  C[i,j] += A[i] * B[j] where j <= i\n}\n",
+     0},
     {"privatise", NULL, MATMUL("f32", "f32", "f32"), 1},
     {"phases", NULL, MATMUL("f32", "f32", "f32"), 1},
     {"trim", NULL, MATMUL("f32", "f32", "f32"), 1},

@@ -32,6 +32,32 @@ static const struct rewrite_case cases[] = {
      "kernel p() { in A: i32[6,20]  in B: i32[20,7]  inout Y: i32[6,7]  axes i: 6, j: 7, k: 20\n"
      "  Y[i,j] += A[i,k] * B[k,j] where k <= 2*j+1 and k >= i\n}\n",
      0},
+    {"mask", NULL, /* each constraint in the factor that has its axes */
+     "kernel p() { in A: i32[9,20]  in B: i32[20,7]  inout Y: i32[9,7]  axes i: 9, j: 7, k: 20\n"
+     "  Y[i,j] += A[i,k] * B[k,j] where k <= i and 2*j + 3 <= k\n}\n",
+     0},
+    {"mask", NULL, /* over two axes of the sum */
+     "kernel p() { in A: f32[6,5,4]  in B: f32[5,4,7]  inout Y: f32[6,7]\n"
+     "  axes i: 6, j: 7, k: 5, l: 4\n"
+     "  Y[i,j] += A[i,k,l] * B[k,l,j] where k <= l + 1 and l < i\n}\n",
+     0},
+    {"mask", NULL, /* what is copied is read outside of its buffer without the constraint */
+     "kernel p() { in F: i8[9]  in B: i8[9,7]  inout Y: i32[9,7]  axes i: 9, j: 7, k: 9\n"
+     "  Y[i,j] += i32(F[i-k]) * i32(B[k,j]) where k <= i\n}\n",
+     0},
+    {"whole", NULL,
+     "kernel p() { in A: i32[9,20]  in B: i32[20,9]  inout Y: i32[9,9]  axes i: 9, j: 9, k: 20\n"
+     "  Y[i,j] += A[i,k] * B[k,j] where j < i and k <= 2*j + 1\n}\n",
+     0},
+    {"whole", NULL, /* an offset in the result, windows */
+     "kernel p() { in I: f32[3,22]  in F: f32[4,3,3]  inout O: f32[4,24]\n"
+     "  axes k: 4, p: 20, c: 3, r: 3\n"
+     "  O[k,p+2] += I[c,p+r-1 else 0] * F[k,c,r] where 5*k <= p\n}\n",
+     0},
+    {"whole", NULL, /* of maxima too */
+     "kernel p() { in A: f32[9,20]  inout m: f32[9]  axes i: 9, k: 20\n"
+     "  m[i] max= A[i,k] where i >= 4\n}\n",
+     0},
     {"privatise", NULL,
      "kernel p() { in I: i32[3,5]  const F: i32[3,4,3]  out O: i32[4,11]\n"
      "  axes c: 3, k: 4, p: 5, r: 3, x: 11\n"

@@ -98,15 +98,16 @@ static bool strided(struct import *im, struct tensor *y, struct tensor *x, const
     return true;
 }
 
-/* One dimension of a slice as numpy has it; how many elements it takes. */
 static int64_t clamp(int64_t v, int64_t lo, int64_t hi) {
     return v < lo ? lo : v > hi ? hi : v;
 }
 
+/* One dimension of a slice as numpy has it, but one that goes back from before the first element
+ * begins with that one; how many elements it takes. */
 static int64_t slice_one(int64_t extent, int64_t start, int64_t end, int64_t step, int64_t *from) {
     if (start < 0 && start >= -extent) start += extent;
     if (end < 0 && end >= -extent) end += extent;
-    *from = step > 0 ? clamp(start, 0, extent) : clamp(start, -1, extent - 1);
+    *from = step > 0 ? clamp(start, 0, extent) : extent ? clamp(start, 0, extent - 1) : -1;
     end = step > 0 ? clamp(end, 0, extent) : clamp(end, -1, extent);
     int64_t span = step > 0 ? end - *from : *from - end, by = step > 0 ? step : -step;
     return span > 0 ? (span - 1) / by + 1 : 0;

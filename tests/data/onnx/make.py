@@ -809,3 +809,5 @@ case('bit_cast', [h.make_node('BitCast', ['x'], ['y'], to=T.UINT32), h.make_node
 x = fl(2, 3, 4, 6)
 case('space_to_depth_crd', [h.make_node('SpaceToDepth', ['x'], ['y'], blocksize=2, mode='CRD')], {'x': x}, {}, {'y': T.FLOAT}, 28, [x.reshape(2, 3, 2, 2, 3, 2).transpose(0, 1, 3, 5, 2, 4).reshape(2, 12, 2, 3)])
 one('ml_binarizer_space', 'Binarizer', fl(2, 3, 4), T.FLOAT, threshold=0.25)
+# Backwards from before the beginning: the specification begins with the first element, where numpy has none.
+case('slice_back_from_before', [h.make_node('Slice', ['x', 'from', 'to', 'axes', 'steps'], ['y'])], {'x': fl(3, 4)}, {'from': np.array([-9, 2]), 'to': np.array([-2**62, -9]), 'axes': np.array([0, 1]), 'steps': np.array([-2, -1])}, {'y': T.FLOAT})

@@ -142,7 +142,7 @@ static void try_trials(struct conform *c, struct arena *a, const struct schedule
 
 static void try_instr(struct conform *c, int instr, enum language language) {
     const struct instr *x = &c->machine->instr[instr];
-    const struct emit *e = instr_emit(x, language);
+    const struct emit *e = instr_emit(x, language), *ahead = instr_ahead(x, language);
     struct arena a;
     struct schedule s;
     struct issue_node issue;
@@ -160,6 +160,7 @@ static void try_instr(struct conform *c, int instr, enum language language) {
         if (c->execute) why = beyond(c->machine, x, true);
         if (c->execute && !why && !features_ready(&s, &d)) why = "this processor lacks a feature";
         try_trials(c, &a, &s, x, e, c->execute && !why);
+        if (ahead) try_trials(c, &a, &s, x, ahead, false);
         if (why)
             fprintf(c->out, "N%s: %s compiled, not executed: %s\n", x->id, language_name[language],
                     why);

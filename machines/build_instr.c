@@ -360,6 +360,8 @@ static void build_instr(struct build *b, struct instr *x, const struct found *f)
     find_stride_names(b, x);
     build_details(b, x, n);
     x->emit = build_emits(b, n, &x->nemits);
+    const struct node *ahead = child_of(n, "ahead");
+    if (ahead) x->ahead = build_emits(b, ahead, &x->naheads);
 }
 
 /* But for the name of the elements themselves. */

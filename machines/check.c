@@ -244,6 +244,20 @@ static void check_ahead(const struct machine *m, const struct instr *x, const st
     text_free(&text[1]);
 }
 
+static void check_stored_ahead(const struct machine *m, const struct instr *x, struct diags *d) {
+    bool caches = false;
+    for (int k = 0; k < x->nto; k++) caches |= m->memory[x->to[k]].line > 0;
+    if (x->naheads && !caches)
+        check_error(d, x->ahead->at,
+                    "'%s' says what stands before the sums that it stores, but stores to no cache, "
+                    "expected no 'ahead'",
+                    x->id);
+    for (int i = 0; i < x->naheads; i++)
+        if (x->ahead[i].language != LANGUAGE_LLVM)
+            check_error(d, x->ahead[i].at, "the 'ahead' of '%s' is in '%s', expected llvm", x->id,
+                        language_name[x->ahead[i].language]);
+}
+
 static bool leaves_copies(const struct instr *x) {
     for (int i = 0; i < x->noperands; i++)
         if (x->operand[i].also >= 0) return true;
@@ -265,6 +279,7 @@ static void check_instr(const struct machine *m, const struct instr *x, struct k
     int before = d->errors;
     check_queue_of(m, x, d);
     check_move(m, x, d);
+    check_stored_ahead(m, x, d);
     for (int i = 0; i < x->noperands; i++) {
         const struct operand *o = &x->operand[i];
         for (int k = 0; k < o->nmemories; k++) check_operand_memory(m, x, o, o->memory[k], d);

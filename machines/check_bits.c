@@ -284,6 +284,7 @@ void check_instr_bits(const struct machine *m, const struct instr *x, struct dia
         check_entry(&s, &x->loop[i], x->id, d);
     }
     check_emits(&s, x->emit, x->nemits, x->id, d);
+    check_emits(&s, x->ahead, x->naheads, x->id, d);
 }
 
 void check_other_bits(const struct machine *m, struct diags *d) {

@@ -205,6 +205,7 @@ struct instr {
     struct need *need; int nneeds;
     struct hwloop *loop; int nloops;            /* outermost first */
     struct emit *emit; int nemits;
+    struct emit *ahead; int naheads;   /* of a move: what may stand, changing nothing, before the sums whose results it stores */
     const char **stride_name; int nstride_names; /* free stride names, in order of appearance: parameters of the emit */
     int *ranged; int nranged;          /* indices of kernel parameters chosen by the schedule: ranges, or no value at all */
     const char *doc;
@@ -418,7 +419,8 @@ int64_t state_slots(const struct machine *, int state); /* its slots, or the wor
 bool state_from_addresses(const struct machine *, int state);
 /* The legal values of ranged[i]: lo..hi step; hi -1: unbounded. False: depends on other sizes. */
 bool instr_size_range(const struct machine *, const struct instr *, int i, int64_t *lo, int64_t *hi, int64_t *step);
-const struct emit *instr_emit(const struct instr *, enum language); /* or NULL */
+const struct emit *instr_emit(const struct instr *, enum language);  /* or NULL */
+const struct emit *instr_ahead(const struct instr *, enum language); /* or NULL */
 /* `name`, of n characters, can only be a header of the include path: no path from the root, no "..", nothing to quote. */
 bool header_is_name(const char *name, size_t n);
 

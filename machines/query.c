@@ -267,10 +267,18 @@ bool instr_size_range(const struct machine *m, const struct instr *x, int i, int
     return true;
 }
 
-const struct emit *instr_emit(const struct instr *x, enum language language) {
-    for (int i = 0; i < x->nemits; i++)
-        if (x->emit[i].language == language) return &x->emit[i];
+static const struct emit *emit_in(const struct emit *e, int n, enum language language) {
+    for (int i = 0; i < n; i++)
+        if (e[i].language == language) return &e[i];
     return NULL;
+}
+
+const struct emit *instr_emit(const struct instr *x, enum language language) {
+    return emit_in(x->emit, x->nemits, language);
+}
+
+const struct emit *instr_ahead(const struct instr *x, enum language language) {
+    return emit_in(x->ahead, x->naheads, language);
 }
 
 static bool parameter(void *user, const char *name, const char *field, double *out) {

@@ -114,6 +114,11 @@ struct function *function_open(struct cpu *, struct function *outer, const char 
                                int unit);
 void function_close(struct function *); /* removes phis nobody needs, frees */
 void walk(struct function *, const struct node *, int n);
+/* The loop is over steps of a sum whose other loops inside are unrolled too; nests: whatever they are. */
+bool is_summed(const struct program *, const struct loop_node *, int axis, bool nests);
+/* Adds `times` the cycles of nodes that are nothing but instructions, also in unrolled loops; many: in all loops,
+ * which have so many turns where that is not known. 0: in none but unrolled ones. */
+bool turn_cycles(const struct function *, const struct node *, int n, double times, double many, double *cycles);
 /* The places that the nodes rotate start in the slot before the first. */
 void start_slots(struct function *, const struct node *, int n);
 LLVMValueRef load_word(struct function *, int word, LLVMTypeRef,
@@ -135,6 +140,10 @@ bool *section_cuts(struct cpu *, const struct section *);
 
 /* ---- issues (issue.c) ---- */
 void build_issue(struct function *, const struct issue_node *);
+void build_ahead(struct function *, const struct issue_node *); /* what its move has for that */
+/* Before a sum, the first of the nodes: asks for the lines that its results are stored to. How many nodes need not be
+ * asked about again; 0: none is one. */
+int ask_stored(struct function *, const struct node *, int n);
 LLVMTypeRef word_carried(struct function *, int memory, enum type); /* as loops carry it */
 LLVMValueRef word_read(struct function *, int memory, int64_t w, LLVMTypeRef);
 

@@ -99,24 +99,24 @@ static int live_words(struct function *f, const struct site *s, const struct emi
 }
 
 static void push_value(struct function *f, const struct site *s, const struct emit_param *p,
-                       struct actuals *call) {
-    int64_t first = operand_word(f, s, p->index, p->words);
-    if (first < 0) return;
+                       struct actuals *call, bool ahead) {
     LLVMTypeRef type = word_type(f, s->memory[p->index], p->type);
-    int live = live_words(f, s, p, first);
+    int64_t first = ahead ? 0 : operand_word(f, s, p->index, p->words);
+    if (first < 0) return;
+    int live = ahead ? 0 : live_words(f, s, p, first);
     for (int w = 0; w < p->words && p->read; w++)
         call->arg[call->n++] =
             w < live ? word_read(f, s->memory[p->index], first + w, type) : LLVMGetPoison(type);
 }
 
 static void push_param(struct function *f, const struct issue_node *n, const struct site *s,
-                       const struct emit_param *p, struct actuals *call) {
+                       const struct emit_param *p, struct actuals *call, bool ahead) {
     const struct schedule *sch = f->cpu->schedule;
     const struct arg *a = &n->arg[p->index];
     LLVMValueRef v = NULL;
     switch (p->kind) {
     case PARAM_VALUE:
-        push_value(f, s, p, call);
+        push_value(f, s, p, call, ahead);
         return;
     case PARAM_POINTER: {
         struct lv slot =
@@ -172,7 +172,9 @@ static bool pass_fits(struct function *f, const struct site *s, int o) {
     return false;
 }
 
-void build_issue(struct function *f, const struct issue_node *n) {
+/* ahead: the text says what comes, before there are values. */
+static void issue_text(struct function *f, const struct issue_node *n, const struct emit *text,
+                       bool ahead) {
     struct cpu *c = f->cpu;
     struct arena scratch;
     struct signature sig;
@@ -182,24 +184,31 @@ void build_issue(struct function *f, const struct issue_node *n) {
     site_fill(f, s, n);
     bool fits = !c->failed;
     for (int o = 0; o < s->instr->noperands && fits; o++) fits = pass_fits(f, s, o);
-    if (fits && emit_signature(&scratch, s, &sig, c->diags))
-        fn = emit_function(c, s, &sig, instr_emit(s->instr, LANGUAGE_LLVM));
+    if (fits && emit_signature(&scratch, s, &sig, c->diags)) fn = emit_function(c, s, &sig, text);
     c->failed = c->failed || !fn;
     if (fn) {
         int most = sig.nparams;
         for (int i = 0; i < sig.nparams; i++) most += sig.param[i].words;
         struct actuals call = {memory_array((size_t)most + 1, sizeof(LLVMValueRef)), 0};
         for (int i = 0; i < sig.nparams && !c->failed; i++)
-            push_param(f, n, s, &sig.param[i], &call);
+            push_param(f, n, s, &sig.param[i], &call, ahead);
         if (!c->failed) {
             LLVMValueRef r =
                 LLVMBuildCall2(f->builder, fn->type, fn->fn, call.arg, (unsigned)call.n, "");
-            store_results(f, s, &sig, r);
+            if (!ahead) store_results(f, s, &sig, r);
         }
         free(call.arg);
     }
     if (++c->issues > MAX_ISSUES)
         cpu_error(c, "unrolled loops make more than %d instructions", MAX_ISSUES);
     arena_free(&scratch);
+}
+
+void build_issue(struct function *f, const struct issue_node *n) {
+    issue_text(f, n, instr_emit(&f->cpu->machine->instr[n->instr], LANGUAGE_LLVM), false);
+}
+
+void build_ahead(struct function *f, const struct issue_node *n) {
+    issue_text(f, n, instr_ahead(&f->cpu->machine->instr[n->instr], LANGUAGE_LLVM), true);
 }
 #endif

@@ -227,11 +227,11 @@ static void carry_close(struct function *f, struct carried *c) {
 }
 
 /* ---- loops ---- */
-/* The loop is over steps of a sum whose other loops inside are unrolled too. */
-static bool is_summed(const struct program *p, const struct loop_node *l, int axis) {
+bool is_summed(const struct program *p, const struct loop_node *l, int axis, bool nests) {
     for (int i = 0; i < l->nbody; i++) {
         const struct node *n = &l->body[i];
-        if (n->kind == NODE_LOOP && n->loop->kind == LOOP_UNROLLED && is_summed(p, n->loop, axis))
+        if (n->kind == NODE_LOOP && (nests || n->loop->kind == LOOP_UNROLLED) &&
+            is_summed(p, n->loop, axis, nests))
             return true;
         const struct stmt *s =
             n->kind == NODE_ISSUE && n->issue->stmt >= 0 ? &p->stmt[n->issue->stmt] : NULL;
@@ -240,18 +240,18 @@ static bool is_summed(const struct program *p, const struct loop_node *l, int ax
     return false;
 }
 
-/* Cycles of a turn that is nothing but instructions, also in unrolled loops. */
-static bool turn_cycles(const struct function *f, const struct node *node, int n, double times,
-                        double *cycles) {
+bool turn_cycles(const struct function *f, const struct node *node, int n, double times,
+                 double many, double *cycles) {
     static const struct program none;
     for (int i = 0; i < n; i++) {
         int64_t from, to;
         double interval;
         if (node[i].kind == NODE_LOOP) {
             const struct loop_node *l = node[i].loop;
-            if (l->kind != LOOP_UNROLLED || !sx_constant(l->lo, &from) ||
-                !sx_constant(l->hi, &to) ||
-                !turn_cycles(f, l->body, l->nbody, times * (double)((to - from) / l->step), cycles))
+            bool known = sx_constant(l->lo, &from) && sx_constant(l->hi, &to);
+            double turns = known ? (double)((to - from) / l->step) : many;
+            if ((many == 0 && (l->kind != LOOP_UNROLLED || !known)) ||
+                !turn_cycles(f, l->body, l->nbody, times * turns, many, cycles))
                 return false;
             continue;
         }
@@ -270,7 +270,7 @@ static int64_t turns_at_once(const struct function *f, const struct loop_node *l
     enum { MOST = 4, FEW_CYCLES = 8, SUM_CYCLES = 80 };
     double cycles = 0;
     int64_t n = MOST;
-    if (l->kind != LOOP_SEQUENTIAL || !turn_cycles(f, l->body, l->nbody, 1, &cycles)) return 1;
+    if (l->kind != LOOP_SEQUENTIAL || !turn_cycles(f, l->body, l->nbody, 1, 0, &cycles)) return 1;
     if (!summed) return cycles > FEW_CYCLES ? 1 : n;
     while (n > 1 && (double)n * cycles > SUM_CYCLES) n--;
     return n;
@@ -349,7 +349,7 @@ static void walk_frame(struct function *f, const struct loop_node *l, struct lv 
  * short loops that costs what it saves. */
 static void walk_turns(struct function *f, const struct loop_node *l, struct lv lo, struct lv hi) {
     enum { LONG = 8 };
-    bool summed = l->axis >= 0 && is_summed(f->cpu->schedule->program, l, l->axis);
+    bool summed = l->axis >= 0 && is_summed(f->cpu->schedule->program, l, l->axis, false);
     int64_t from, to, most = turns_at_once(f, l, summed), n = most;
     bool known = lv_constant(lo, &from) && lv_constant(hi, &to) && to > from;
     int64_t trips = known && (to - from) % l->step == 0 ? (to - from) / l->step : 0;
@@ -370,7 +370,7 @@ static void walk_turns(struct function *f, const struct loop_node *l, struct lv 
 
 static void walk_unrolled(struct function *f, const struct loop_node *l, struct lv lo,
                           struct lv hi) {
-    bool apart = l->axis >= 0 && is_summed(f->cpu->schedule->program, l, l->axis);
+    bool apart = l->axis >= 0 && is_summed(f->cpu->schedule->program, l, l->axis, false);
     int64_t from, to;
     if (!lv_constant(lo, &from) || !lv_constant(hi, &to)) {
         cpu_error(f->cpu, "the bounds of unrolled loop '%s' are not constant",
@@ -560,7 +560,9 @@ static void walk_rotate(struct function *f, int place) {
 
 void walk(struct function *f, const struct node *node, int n) {
     bool inside = f->in_entry;
+    int asked = 0;
     for (int i = 0; i < n && !f->cpu->failed; i++) {
+        if (i >= asked) asked = i + ask_stored(f, node + i, n - i);
         const struct signals *g = f->in_entry ? NULL : node_signals(&node[i]);
         if (g) walk_signals(f, g->pop, g->npops, true);
         switch (node[i].kind) {

@@ -272,8 +272,8 @@ static bool dimension_shared(const struct program *p, const struct access *a, ui
     return false;
 }
 
-static bool leaves_buffer(const struct program *p, const struct stmt *s, const struct access *a) {
-    for (int d = 0; d < p->buffer[a->buffer].ndims && a->has_fill; d++) {
+bool leaves_buffer(const struct program *p, const struct stmt *s, const struct access *a) {
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
         int64_t lo, hi;
         access_range(p, s, a, d, &lo, &hi);
         if (lo < 0 || hi >= p->buffer[a->buffer].extent[d]) return true;
@@ -486,7 +486,8 @@ static bool operand_copied(const struct needles *all, const struct needle *n,
     int last = n->program->buffer[na->buffer].ndims - 1;
     uint64_t mapped = 0, stepped = 0;
     if (!m->operand[o].direct) return true;
-    if (leaves_buffer(p, &p->stmt[m->stmt], a) && (home || !padded_by_move(all, n, p, m, o)))
+    if (a->has_fill && leaves_buffer(p, &p->stmt[m->stmt], a) &&
+        (home || !padded_by_move(all, n, p, m, o)))
         return true;
     for (int x = 0; x < n->naxes; x++) {
         const struct group *g = &m->group[x];

@@ -183,6 +183,8 @@ bool axis_in_class(const struct needle *, const struct site *, const struct bind
 bool access_injective(const struct program *, const struct access *, uint64_t axes);
 /* May the instruction, whose results may be farther off than its operation's, execute the statement (rounding.c)? */
 bool rounding_fits(const struct program *, int stmt, const struct instr *, enum rewrite_effect floats);
+/* Some index may lie outside of the buffer, constraints aside. */
+bool leaves_buffer(const struct program *, const struct stmt *, const struct access *);
 bool padding_legal(const struct needle *, const struct program *, const struct group *);
 uint64_t operand_broadcast(const struct needle *, const struct program *, const struct stmt *,
                            const struct mapping *, int operand);

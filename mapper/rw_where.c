@@ -7,32 +7,26 @@
 
 /* ---- mask: a sum over a part of the domain is one over the whole, with zeros ---- */
 
-static bool leaves_buffer(const struct program *p, const struct access *a) {
-    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
-        __int128 least = access_coef(p, a, d, p->naxes), most = least;
-        for (int x = 0; x < p->naxes; x++) {
-            int64_t c = access_coef(p, a, d, x);
-            *(c < 0 ? &least : &most) += (__int128)c * (p->axis[x].extent - 1);
-        }
-        if (least < 0 || most >= p->buffer[a->buffer].extent[d]) return true;
-    }
-    return false;
-}
-
 /* Nothing under the node is read outside of its buffer, whatever the constraints are. */
 static bool inside_anyway(const struct program *p, const struct stmt *s, int node) {
     const struct op *o = &s->op[node];
     bool inside =
-        o->code != OP_READ || s->read[o->read].has_fill || !leaves_buffer(p, &s->read[o->read]);
+        o->code != OP_READ || s->read[o->read].has_fill || !leaves_buffer(p, s, &s->read[o->read]);
     for (int k = 0; k < op_info[o->code].arity; k++) inside &= inside_anyway(p, s, o->arg[k]);
     return inside;
 }
 
+struct reading { /* of this program's statement */
+    struct program *program;
+    const struct stmt *stmt;
+};
+
 /* What a constraint keeps inside of the buffer reads zeros outside without it. An access_map. */
-static struct access filled(void *program, const struct access *a, int read) {
-    struct access c = rw_copy(program, a);
+static struct access filled(void *user, const struct access *a, int read) {
+    const struct reading *r = user;
+    struct access c = rw_copy(r->program, a);
     (void)read;
-    c.has_fill |= leaves_buffer(program, a);
+    c.has_fill |= leaves_buffer(r->program, r->stmt, a);
     return c;
 }
 
@@ -120,7 +114,8 @@ static void write_mask(struct program *q, int at, const struct stmt *old, const 
         int one = draft_condition(&d, &old->where[w]);
         inside = inside < 0 ? one : draft_binary(&d, OP_AND, inside, one);
     }
-    int value = node < 0 ? draft_number(&d, t, 1) : draft_mapped(&d, old, node, filled, q);
+    int value = node < 0 ? draft_number(&d, t, 1)
+                         : draft_mapped(&d, old, node, filled, &(struct reading){q, old});
     int zero = draft_number(&d, t, 0);
     draft_op(&d, (struct op){
                      .code = OP_SELECT, .type = d.s.op[value].type, .arg = {inside, value, zero}});

@@ -306,44 +306,59 @@ static bool meeting_read(struct import *im, enum type t, struct meeting *m) {
                      name_shown(im->arena, how));
 }
 
-/* y = x, where `condition` (of some update) holds the update's value instead, or combined with it.
- * `whole` are indices of all of x, `at` those of the places that updates may reach. Where several
- * updates meet one place the sum of them is taken without `reduction`: ONNX does not say which
- * counts. */
-static bool scatter(struct import *im, struct tensor *x, const char *const *whole,
-                    const char *const *at, const char *condition, const char *update) {
-    struct meeting m;
-    if (!meeting_read(im, x->type, &m)) return false;
-    struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
+/* y = x, where updates meet one of its places. `whole` are indices of all of x, `at` those of the
+ * places that updates may reach; which of them one reaches follows from the dimensions from `first`
+ * on, `n` of them. */
+struct scattered {
+    struct tensor *x;
+    int first, n;
+    const char *whole[MAX_DIMS], *at[MAX_DIMS];
+};
+
+/* `condition` (of an update) says where it goes; `number` counts the updates of a place. Where
+ * several meet one place and no `reduction` says how, the last counts: its number is looked for
+ * first, so `update` is indexed by one axis, `which`. */
+static bool scatter_combined(struct import *im, const struct scattered *s, const struct meeting *m,
+                             const char *condition, const char *update) {
+    struct tensor *y = node_result(im, s->x->type, s->x->ndims, s->x->extent);
     if (!y) return false;
-    const char *to = tensor_element(im, y, at), *all = tensor_element(im, y, whole),
-               *from = tensor_element(im, x, whole);
-    if (m.combine) {
-        emit_statement(im, "%s = %s", all, from);
-        emit_statement(im, "%s %s select(%s, %s, %s)", to, m.combine, condition, update,
-                       m.neutral ? m.neutral : to);
-        return true;
-    }
-    struct tensor *hit = tensor_temporary(im, y->buffer, "hit", TYPE_BOOL, x->ndims, x->extent);
-    struct tensor *value =
-        hit ? tensor_temporary(im, y->buffer, "value", x->type, x->ndims, x->extent) : NULL;
+    const char *to = tensor_element(im, y, s->at);
+    emit_statement(im, "%s = %s", tensor_element(im, y, s->whole),
+                   tensor_element(im, s->x, s->whole));
+    emit_statement(im, "%s %s select(%s, %s, %s)", to, m->combine, condition, update,
+                   m->neutral ? m->neutral : to);
+    return true;
+}
+
+static bool scatter_last(struct import *im, const struct scattered *s, const char *condition,
+                         const char *number, const char *which, const char *update) {
+    const struct tensor *x = s->x;
+    struct tensor *y = node_result(im, x->type, x->ndims, x->extent), *last = NULL, *value = NULL;
+    if (y) last = tensor_temporary(im, y->buffer, "last", TYPE_I64, s->n, x->extent + s->first);
+    if (last) value = tensor_temporary(im, y->buffer, "value", x->type, x->ndims, x->extent);
     if (!value) return false;
     struct choice c = choice_of(x->type);
-    const char *h = tensor_element(im, hit, whole), *v = tensor_element(im, value, whole);
-    emit_statement(im, "%s = 0", h);
-    emit_statement(im, "%s max= %s", tensor_element(im, hit, at), condition);
+    const char *everywhere = tensor_element(im, last, s->whole + s->first),
+               *one = tensor_element(im, last, s->at + s->first),
+               *v = tensor_element(im, value, s->whole);
+    emit_statement(im, "%s = -1", everywhere);
+    emit_statement(im, "%s max= select(%s, i64(%s), %s)", one, condition, number, one);
     emit_statement(im, "%s = %s", v, c.first);
-    emit_statement(im, "%s %s select(%s, %s, %s)", tensor_element(im, value, at), c.combine,
-                   condition, update, c.first);
-    emit_statement(im, "%s = select(%s, %s, %s)", all, h, v, from);
+    emit_statement(im, "%s %s select(%s == i64(%s), %s, %s)", tensor_element(im, value, s->at),
+                   c.combine, one, which, update, c.first);
+    emit_statement(im, "%s = select(%s >= 0, %s, %s)", tensor_element(im, y, s->whole), everywhere,
+                   v, tensor_element(im, s->x, s->whole));
     return true;
 }
 
 bool op_scatter_elements(struct import *im) {
     struct tensor *x = node_input(im, 0), *index = node_input(im, 1), *updates = node_input(im, 2);
-    const char *whole[MAX_DIMS], *at[MAX_DIMS], *from[MAX_DIMS];
+    struct scattered s = {.x = x, .n = x->ndims};
+    struct meeting m;
+    const char *from[MAX_DIMS];
     int axis;
-    if (!integer_indices(im, index) || !attribute_axis(im, "axis", 0, x->ndims, &axis))
+    if (!integer_indices(im, index) || !meeting_read(im, x->type, &m) ||
+        !attribute_axis(im, "axis", 0, x->ndims, &axis))
         return false;
     bool fits = index->ndims == x->ndims && updates->ndims == x->ndims && updates->type == x->type;
     for (int d = 0; fits && d < x->ndims; d++)
@@ -357,14 +372,17 @@ bool op_scatter_elements(struct import *im) {
                          shape_text(im->arena, updates->ndims, updates->extent),
                          type_name(updates->type), shape_text(im->arena, x->ndims, x->extent),
                          type_name(x->type), axis);
-    axes_for(im, x->ndims, x->extent, whole);
+    axes_for(im, x->ndims, x->extent, s.whole);
     for (int d = 0; d < x->ndims; d++)
-        at[d] = index->extent[d] == x->extent[d] || d == axis ? whole[d]
-                                                              : axis_for(im, "p", index->extent[d]);
-    memcpy(from, at, sizeof from);
+        s.at[d] = index->extent[d] == x->extent[d] || d == axis
+                      ? s.whole[d]
+                      : axis_for(im, "p", index->extent[d]);
+    memcpy(from, s.at, sizeof from);
     from[axis] = axis_for(im, "u", index->extent[axis]);
-    return scatter(im, x, whole, at, chosen(im, index, from, at[axis], x->extent[axis]),
-                   tensor_element(im, updates, from));
+    const char *condition = chosen(im, index, from, s.at[axis], x->extent[axis]),
+               *update = tensor_element(im, updates, from);
+    return m.combine ? scatter_combined(im, &s, &m, condition, update)
+                     : scatter_last(im, &s, condition, from[axis], from[axis], update);
 }
 
 /* Is each place known, and named once? */
@@ -387,28 +405,54 @@ static bool places_differ(struct import *im, const struct places *p) {
 }
 
 /* Updates of places that go on evenly, as where a slice is assigned. */
-static bool scatter_evenly(struct import *im, const struct places *p, struct tensor *updates,
-                           const char *const *from) {
-    struct meeting m;
+static bool scatter_evenly(struct import *im, const struct places *p, const struct meeting *m,
+                           struct tensor *updates, const char *const *from) {
     const char *whole[MAX_DIMS];
-    if (!meeting_read(im, p->x->type, &m)) return false;
     struct tensor *y = node_result(im, p->x->type, p->x->ndims, p->x->extent);
     if (!y) return false;
-    if (m.combine || updates->elements < y->elements) {
+    if (m->combine || updates->elements < y->elements) {
         axes_for(im, p->x->ndims, p->x->extent, whole);
         emit_statement(im, "%s = %s", tensor_element(im, y, whole),
                        tensor_element(im, p->x, whole));
     }
-    emit_statement(im, "%s %s %s", tensor_element(im, y, p->at), m.combine ? m.combine : "=",
+    emit_statement(im, "%s %s %s", tensor_element(im, y, p->at), m->combine ? m->combine : "=",
                    tensor_element(im, updates, from));
     return true;
+}
+
+/* An update's number, where their dimensions count as one. */
+static const char *in_row(struct import *im, const struct places *p) {
+    int64_t step[MAX_DIMS], n = 1;
+    int lead = p->index->ndims - 1;
+    for (int d = lead; d-- > 0; n *= p->index->extent[d]) step[d] = n;
+    return affine_text(im, lead, step, p->lead, 0);
+}
+
+static struct tensor *updates_in_row(struct import *im, const struct places *p,
+                                     struct tensor *updates, const char *const *from) {
+    int64_t extent[MAX_DIMS] = {1};
+    const char *place[MAX_DIMS] = {in_row(im, p)};
+    if (p->ninner >= MAX_DIMS) {
+        node_fail(im, "it has more than %d dimensions", MAX_DIMS - 1);
+        return NULL;
+    }
+    for (int d = 0; d < p->index->ndims - 1; d++) extent[0] *= p->index->extent[d];
+    memcpy(extent + 1, p->x->extent + p->depth, (size_t)p->ninner * sizeof *extent);
+    memcpy(place + 1, p->inner, (size_t)p->ninner * sizeof *place);
+    struct tensor *row =
+        tensor_temporary(im, updates->buffer, "row", updates->type, 1 + p->ninner, extent);
+    if (row)
+        emit_statement(im, "%s = %s", tensor_element(im, row, place),
+                       tensor_element(im, updates, from));
+    return row;
 }
 
 bool op_scatter_nd(struct import *im) {
     struct places p = {0};
     struct tensor *updates = node_input(im, 2);
+    struct meeting m;
     const char *from[2 * MAX_DIMS];
-    if (!places_read(im, &p)) return false;
+    if (!places_read(im, &p) || !meeting_read(im, p.x->type, &m)) return false;
     int lead = p.index->ndims - 1;
     bool fits = updates->ndims == lead + p.ninner && updates->type == p.x->type && p.depth <= 9;
     for (int d = 0; fits && d < lead; d++) fits = updates->extent[d] == p.index->extent[d];
@@ -421,8 +465,19 @@ bool op_scatter_nd(struct import *im) {
     const char *condition = even ? NULL : places_axes(im, &p);
     for (int d = 0; d < lead; d++) from[d] = p.lead[d];
     for (int k = 0; k < p.ninner; k++) from[lead + k] = p.inner[k];
-    if (even) return scatter_evenly(im, &p, updates, from);
-    return scatter(im, p.x, p.at, p.at, condition, tensor_element(im, updates, from));
+    if (even) return scatter_evenly(im, &p, &m, updates, from);
+    struct scattered s = {.x = p.x, .n = p.depth};
+    memcpy(s.whole, p.at, sizeof s.whole);
+    memcpy(s.at, p.at, sizeof s.at);
+    if (m.combine)
+        return scatter_combined(im, &s, &m, condition, tensor_element(im, updates, from));
+    if (lead == 1)
+        return scatter_last(im, &s, condition, from[0], from[0], tensor_element(im, updates, from));
+    struct tensor *row = updates_in_row(im, &p, updates, from);
+    if (!row) return false;
+    const char *number = in_row(im, &p), *place[MAX_DIMS] = {axis_for(im, "u", row->extent[0])};
+    memcpy(place + 1, p.inner, (size_t)p.ninner * sizeof *place);
+    return scatter_last(im, &s, condition, number, place[0], tensor_element(im, row, place));
 }
 
 /* ---- one hot ---- */

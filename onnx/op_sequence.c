@@ -181,12 +181,17 @@ bool op_split_to_sequence(struct import *im) {
     for (int k = 0; k < n; k++) {
         int64_t extent[MAX_DIMS], take = each ? (each < whole - at ? each : whole - at) : size[k];
         const char *index[MAX_DIMS], *from[MAX_DIMS];
-        if (take < 1 || take > whole - at) return node_fail(im, "its parts do not fit %" PRId64 " elements along dimension %d", whole, axis);
+        if (take < 0 || take > whole - at) return node_fail(im, "its parts do not fit %" PRId64 " elements along dimension %d", whole, axis);
         bool drop = !sizes && !keep;
         memcpy(extent, x->extent, sizeof extent);
         extent[axis] = take;
         if (drop) memmove(extent + axis, extent + axis + 1, (size_t)(x->ndims - axis - 1) * sizeof *extent);
         int ndims = x->ndims - drop;
+        if (take == 0) {
+            if (!(s->part[k] = tensor_constant(im, x->buffer, "part", x->type, ndims, extent, ""))) return false;
+            im->empties--; /* nothing is computed by way of it */
+            continue;
+        }
         if (!(s->part[k] = tensor_temporary(im, x->buffer, "part", x->type, ndims, extent))) return false;
         axes_release(im);
         axes_for(im, ndims, extent, index);

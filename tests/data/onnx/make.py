@@ -811,3 +811,14 @@ case('space_to_depth_crd', [h.make_node('SpaceToDepth', ['x'], ['y'], blocksize=
 one('ml_binarizer_space', 'Binarizer', fl(2, 3, 4), T.FLOAT, threshold=0.25)
 # Backwards from before the beginning: the specification begins with the first element, where numpy has none.
 case('slice_back_from_before', [h.make_node('Slice', ['x', 'from', 'to', 'axes', 'steps'], ['y'])], {'x': fl(3, 4)}, {'from': np.array([-9, 2]), 'to': np.array([-2**62, -9]), 'axes': np.array([0, 1]), 'steps': np.array([-2, -1])}, {'y': T.FLOAT})
+# Updates that meet one place: the last counts, as ONNX Runtime has it; where they all are equal, as a mask that is set twice, that is the only answer there is.
+own = np.random.default_rng(41)
+again = lambda *s: own.standard_normal(s).astype(np.float32)
+met = np.array([[3, 1, 3, 3, -1], [0, 0, 4, 4, 4]])
+case('scatter_elements_again', [h.make_node('ScatterElements', ['x', 'i', 'u'], ['y'], axis=1)], {'x': again(3, 6), 'i': met, 'u': again(2, 5)}, {}, {'y': T.FLOAT}, 18)
+case('scatter_elements_again_known', [h.make_node('ScatterElements', ['x', 'i', 'u'], ['y'], axis=1)], {'x': again(3, 6), 'u': again(2, 5)}, {'i': met}, {'y': T.FLOAT}, 18)
+for name, at in (('rows', np.array([[1], [-2], [1]])), ('grid', np.array([[[1, 2], [0, 2], [1, 2]], [[4, 1], [4, -3], [0, 2]]])), ('one', np.array([-1, 2]))):
+    case('scatter_nd_again_' + name, [h.make_node('ScatterND', ['x', 'i', 'u'], ['y'])], {'x': again(5, 4, 3), 'i': at, 'u': again(*at.shape[:-1], *(5, 4, 3)[at.shape[-1]:])}, {}, {'y': T.FLOAT}, 18)
+case('scatter_nd_again_mask', [h.make_node('ScatterND', ['x', 'i', 'u'], ['y'])], {'x': np.zeros((5, 2), bool), 'i': np.array([[1], [3], [1]]), 'u': np.ones((3, 2), bool)}, {}, {'y': T.BOOL}, 18)
+# Parts of which the last has nothing, as where PyTorch cuts into chunks
+case('split_to_sequence_nothing', [h.make_node('SplitToSequence', ['x', 'n'], ['s'], axis=1), h.make_node('SequenceAt', ['s', 'one'], ['y']), h.make_node('ConcatFromSequence', ['s'], ['z'], axis=1)], {'x': again(2, 6)}, {'n': np.array([2, 4, 0]), 'one': np.int64(1)}, {'y': T.FLOAT, 'z': T.FLOAT}, 17)

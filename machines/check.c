@@ -247,10 +247,11 @@ static void check_ahead(const struct machine *m, const struct instr *x, const st
 static void check_stored_ahead(const struct machine *m, const struct instr *x, struct diags *d) {
     bool caches = false;
     for (int k = 0; k < x->nto; k++) caches |= m->memory[x->to[k]].line > 0;
+    for (int k = 0; k < x->nfrom; k++) caches |= m->memory[x->from[k]].line > 0;
     if (x->naheads && !caches)
         check_error(d, x->ahead->at,
-                    "'%s' says what stands before the sums that it stores, but stores to no cache, "
-                    "expected no 'ahead'",
+                    "'%s' says how lines of a cache are asked for, but neither stores to one nor "
+                    "reads one, expected no 'ahead'",
                     x->id);
     for (int i = 0; i < x->naheads; i++)
         if (x->ahead[i].language != LANGUAGE_LLVM)

@@ -205,7 +205,7 @@ struct instr {
     struct need *need; int nneeds;
     struct hwloop *loop; int nloops;            /* outermost first */
     struct emit *emit; int nemits;
-    struct emit *ahead; int naheads;   /* of a move: what may stand, changing nothing, before the sums whose results it stores */
+    struct emit *ahead; int naheads;   /* of a move: what may stand, changing nothing, before the sums whose results it stores, or in an earlier turn than the one that reads */
     const char **stride_name; int nstride_names; /* free stride names, in order of appearance: parameters of the emit */
     int *ranged; int nranged;          /* indices of kernel parameters chosen by the schedule: ranges, or no value at all */
     const char *doc;

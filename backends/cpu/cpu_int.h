@@ -45,6 +45,8 @@ struct function {
     LLVMBuilderRef builder;
     struct level level[MAX_LEVELS];
     int nlevels;
+    const struct loop_node *around[MAX_LEVELS]; /* loops that the builder stands in */
+    int naround;
     struct lv *var;  /* [schedule.nvars] */
     int64_t *grid;   /* [schedule.nvars] that the variable is a multiple of; 0: not known */
     struct lv *slot; /* [schedule.nplaces] current slot; 0 of places that have one */
@@ -144,6 +146,8 @@ void build_ahead(struct function *, const struct issue_node *); /* what its move
 /* Before a sum, the first of the nodes: asks for the lines that its results are stored to. How many nodes need not be
  * asked about again; 0: none is one. */
 int ask_stored(struct function *, const struct node *, int n);
+/* At the beginning of a turn of the innermost loop around: asks for lines that a later turn reads (ask_next.c). */
+void ask_next(struct function *);
 LLVMTypeRef word_carried(struct function *, int memory, enum type); /* as loops carry it */
 LLVMValueRef word_read(struct function *, int memory, int64_t w, LLVMTypeRef);
 

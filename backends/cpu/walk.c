@@ -324,13 +324,15 @@ static void walk_frame(struct function *f, const struct loop_node *l, struct lv 
     f->var[l->var] = at;
     if (!r.never) {
         if (!r.once) carry_pass(f, &c, r.phi, true, f->nlevels - 1);
-        walk(f, l->body, l->nbody);
-        for (int64_t k = 1; k < turns; k++) {
-            f->var[l->var] = lv_op(f, SX_ADD, at, lv_const(f, k * l->step));
-            if (apart) end_sums(f, &c);
-            if (apart) read_anew(f);
+        f->around[f->naround++] = l;
+        for (int64_t k = 0; k < turns; k++) {
+            if (k) f->var[l->var] = lv_op(f, SX_ADD, at, lv_const(f, k * l->step));
+            if (k && apart) end_sums(f, &c);
+            if (k && apart) read_anew(f);
+            ask_next(f);
             walk(f, l->body, l->nbody);
         }
+        f->naround--;
         carry_pass(f, &c, value, false, 0);
     }
     bool blocks = !r.never && !r.once;

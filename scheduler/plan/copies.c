@@ -191,28 +191,39 @@ static void price(struct work *w, const struct moves *moves, const struct plan *
     }
 }
 
+/* Axes along which tiles of the copy differ. */
+static uint64_t axes_counted(const struct work *w, const struct task *t, const struct opnd *o,
+                             const struct access *acc) {
+    uint64_t axes = 0;
+    for (uint64_t left = w->p->stmt[t->stmt].axes; left; left &= left - 1) {
+        int a = __builtin_ctzll(left);
+        bool counts = access_varies(w->p, acc, a) || o->geom.repeat_axis == a;
+        if (counts && w->p->axis[a].extent > 1) axes |= UINT64_C(1) << a;
+    }
+    return axes;
+}
+
+/* `cut`: loops that cut the copy in pieces; NULL: it is whole. */
 static bool key_make(const struct work *w, const struct plan *p, const struct task *t,
                      const struct opnd *o, const struct access *acc, bool fill, int depth, int by,
-                     struct key *k, uint64_t *hash) {
-    int n = 0;
+                     const struct plan *cut, struct key *k, uint64_t *hash) {
     memset(k, 0, offsetof(struct key, tile));
     k->o = o;
     k->fill = fill;
     k->by = by;
+    k->cut = cut;
     k->home = work_home(w, acc->buffer)->memory;
     k->packed = work_home(w, acc->buffer)->packed;
     k->elements = work_home(w, acc->buffer)->elements;
     *hash = ((uint64_t)(uintptr_t)o * 2 + (uint64_t)fill) * 64 + (uint64_t)by;
-    for (int a = 0; a < w->p->naxes; a++) {
-        if (!(w->p->stmt[t->stmt].axes >> a & 1) || w->p->axis[a].extent == 1) continue;
-        if (n == KEY_AXES) return false;
-        bool counts = access_varies(w->p, acc, a) || o->geom.repeat_axis == a;
-        k->tile[n] = counts ? plan_tile(w, p, a, depth) : 0;
-        k->part[n] = counts ? plan_least(w, p, a, depth) : 0;
-        *hash = hash_add(hash_add(*hash, k->tile[n]), k->part[n]);
-        n++;
+    uint64_t left = axes_counted(w, t, o, acc);
+    if (__builtin_popcountll(left) > KEY_AXES) return false;
+    for (; left; left &= left - 1, k->n++) {
+        int a = __builtin_ctzll(left);
+        k->tile[k->n] = plan_tile(w, p, a, depth);
+        k->part[k->n] = cut ? plan_tile(w, cut, a, cut->nloops) : plan_least(w, p, a, depth);
+        *hash = hash_add(hash_add(*hash, k->tile[k->n]), k->part[k->n]);
     }
-    k->n = n;
     return true;
 }
 
@@ -236,17 +247,14 @@ struct copy copy_part_price(struct work *w, const struct moves *moves, const str
                             const struct task *t, const struct opnd *o, const struct access *acc,
                             int depth, int by, int first, const struct plan *cut) {
     struct copy once;
-    struct key k, part;
-    uint64_t hash, more;
-    if (!w->copies || !key_make(w, p, t, o, acc, true, depth, by, &k, &hash) ||
-        !key_make(w, cut, t, o, acc, true, cut->nloops, by, &part, &more)) {
+    struct key k;
+    uint64_t hash;
+    if (!w->copies || !key_make(w, p, t, o, acc, true, depth, by, cut, &k, &hash)) {
         price_part(w, moves, p, t, o, acc, depth, by, first, cut, &once);
         return once;
     }
-    k.cut = true;
     k.first = first;
-    memcpy(k.part, part.tile, sizeof k.part);
-    struct entry *e = find(w->copies, &k, hash ^ more * 3);
+    struct entry *e = find(w->copies, &k, hash_add(hash, first));
     if (!e->used) price_part(w, moves, p, t, o, acc, depth, by, first, cut, &e->copy);
     e->used = true;
     return e->copy;
@@ -258,7 +266,7 @@ static struct copy look_up(struct work *w, const struct moves *moves, const stru
     struct copy once;
     struct key k;
     uint64_t hash;
-    if (!w->copies || !key_make(w, p, t, o, acc, fill, depth, by, &k, &hash)) {
+    if (!w->copies || !key_make(w, p, t, o, acc, fill, depth, by, NULL, &k, &hash)) {
         price(w, moves, p, t, o, acc, fill, depth, by, &once);
         return once;
     }
@@ -278,16 +286,37 @@ static int move_asked(const struct work *w, const struct moves *moves, const str
     return by && move_joins(w->m, &moves->at[by - 1], from, to, type) ? by : 0;
 }
 
+/* Where it is remembered; -1: it is not. */
+static int64_t asked_operand(const struct asked *a, const struct task *t, const struct opnd *o) {
+    if (o >= t->op && o < t->op + t->nops) return o - t->op;
+    for (int i = 0; i < a->nstops; i++)
+        if (a->stop[i] == o) return MAX_OPERANDS + i;
+    return -1;
+}
+
 struct copy copy_price(struct work *w, const struct moves *moves, const struct plan *p,
                        const struct task *t, const struct opnd *o, const struct access *acc,
                        bool fill, int depth, int by) {
     by = move_asked(w, moves, o, acc, fill, by);
     struct asked *a = by ? NULL : plan_asked(p, t);
-    if (!a || o < t->op || o >= t->op + t->nops)
-        return look_up(w, moves, p, t, o, acc, fill, depth, by);
-    struct copy *known = &a->copy[fill][o - t->op][depth];
-    uint64_t *mask = &a->copied[fill][o - t->op];
+    int64_t i = a ? asked_operand(a, t, o) : -1;
+    if (i < 0) return look_up(w, moves, p, t, o, acc, fill, depth, by);
+    struct copy *known = &a->copy[fill][i][depth];
+    uint64_t *mask = &a->copied[fill][i];
     if (!(*mask >> depth & 1)) *known = look_up(w, moves, p, t, o, acc, fill, depth, by);
     *mask |= UINT64_C(1) << depth;
     return *known;
+}
+
+int64_t copy_bytes(struct work *w, const struct plan *p, const struct task *t, const struct opnd *o,
+                   const struct access *acc, int depth) {
+    struct asked *a = plan_asked(p, t);
+    int64_t i = a ? asked_operand(a, t, o) : -1;
+    struct region r;
+    if (i >= 0 && (a->sized[i] >> depth & 1)) return a->bytes[i][depth];
+    plan_region(w, p, t, acc, &o->geom, depth, &r);
+    int64_t bytes = slot_bytes(w, o, &r);
+    if (i < 0) return bytes;
+    a->sized[i] |= UINT64_C(1) << depth;
+    return a->bytes[i][depth] = bytes;
 }

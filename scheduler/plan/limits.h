@@ -11,6 +11,7 @@ enum {
     MAX_BUSES = 32,
     MAX_PREFIX = 4,
     MAX_VIA = 3,
+    MAX_OUTWARD = 32, /* steps that are remembered of one plan */
     /* Of a search: a shape begins with the axes that have most values, once each; others stay whole
      * above the needle. All axes together are in the loops of a plan, and a group's. */
     MAX_CUT = 16,

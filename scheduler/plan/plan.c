@@ -357,7 +357,8 @@ bool price_loads(const struct work *w, const struct nest *n, const struct task *
            (!h->is_tile || h->memory != o->memory);
 }
 
-static bool price_holds(struct pricing *c, const struct task *t) {
+/* Whatever the outer copies: in the other plans of these holds it is so too. */
+static bool holds_fit(struct pricing *c, const struct task *t, struct outward *outward) {
     struct work *w = c->w;
     int64_t result[MAX_MEMORIES], input[MAX_MEMORIES], bytes[MAX_OPERANDS] = {0};
     memset(result, 0, sizeof *result * (size_t)w->m->nmemories);
@@ -366,12 +367,11 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         const struct opnd *o = &t->op[i];
         if (!is_local(o)) continue;
         const struct access *acc = opnd_access(w, t, o);
-        struct copy f = copy_price(w, c->moves, c->plan, t, o, acc, o->read >= 0 || !o->writes,
-                                   c->plan->hold[i].depth, 0);
         bool lasts = o->writes || c->plan->hold[i].depth < c->plan->depth_out;
         bytes[i] = keeps_part(&c->plan->hold[i])
                        ? hold_bytes(w, c->plan, t, o, acc, &c->plan->hold[i])
-                       : f.bytes * c->plan->hold[i].slots;
+                       : copy_bytes(w, c->plan, t, o, acc, c->plan->hold[i].depth) *
+                             c->plan->hold[i].slots;
         (lasts ? result : input)[o->memory] += bytes[i];
         if (repeats_fill(c, o, acc, c->plan->hold[i].depth) ||
             !loose_alone(w, c->plan, t, o, acc, c->plan->hold[i].depth))
@@ -386,7 +386,11 @@ static bool price_holds(struct pricing *c, const struct task *t) {
     if (!banks_plan(w, c->nest, bytes, address)) return false;
     banks_gaps(w, c->nest, bytes, address, result);
     if (!fits_memories(c, result, input) || !needs_keep(w, c->nest, c->plan)) return false;
-    if (!route_holds(w, c->moves, c->nest, c->plan, result)) return false;
+    return route_holds(w, c->moves, c->nest, c->plan, result, outward);
+}
+
+static bool price_copies(struct pricing *c, const struct task *t) {
+    struct work *w = c->w;
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         const struct hold *h = o->in.n ? &c->plan->via[i][0] : &c->plan->hold[i];
@@ -429,17 +433,27 @@ static double independent(const struct pricing *c, const struct task *t) {
     return window > period ? inner * window / period : inner;
 }
 
-static bool price_issues(struct pricing *c, const struct task *t) {
-    double issues, latency, overhead, cycles = leaf_cycles(c, t, &issues);
+static double queue_width(const struct queue *q) {
+    return (double)(q->width > 0 ? q->width : 1);
+}
+
+double issues_alone(struct pricing *c, const struct task *t) {
+    double issues, overhead, cycles = leaf_cycles(c, t, &issues);
     const struct instr *in = t->needle->in;
-    const struct queue *q = &c->w->m->queue[in->queue];
-    double width = (double)(q->width > 0 ? q->width : 1);
-    instr_times(c->w->m, in, t->needle->bound, NULL, &latency, NULL, NULL);
     instr_times(c->w->m, in, t->needle->bound, NULL, NULL, NULL, &overhead);
     double saved = remain_saving(c->w, t, c->plan, issues, c->spared);
-    c->plan->alone = (cycles - overhead * issues - saved) / width;
+    return (cycles - overhead * issues - saved) / queue_width(&c->w->m->queue[in->queue]);
+}
+
+static bool price_issues(struct pricing *c, const struct task *t) {
+    double issues, latency, overhead, cycles;
+    const struct instr *in = t->needle->in;
+    const struct queue *q = &c->w->m->queue[in->queue];
+    double width = queue_width(q);
+    leaf_cycles(c, t, &issues);
+    instr_times(c->w->m, in, t->needle->bound, NULL, &latency, NULL, &overhead);
     double entries = plan_entries(c->w, c->nest, c->plan, issues);
-    cycles = price_add(c, PRICE_ISSUES, c->plan->alone) +
+    cycles = price_add(c, PRICE_ISSUES, issues_alone(c, t)) +
              price_add(c, PRICE_ENTRIES, overhead * entries / width);
     if (q->data_order && t->reductions) {
         double chains = independent(c, t), filled = fmin(1, chains / (latency * width));
@@ -489,36 +503,16 @@ static double after_lead(const struct pricing *c) {
     return c->plan->lead + c->queue[d->queue];
 }
 
-/* At least, once the issues are charged: the operands' own copies take their queues and buses, and
- * nothing waits. All that is left out adds to a queue, a bus or the waits, and none of these lowers
- * what is compared. */
-static double least_cycles(const struct pricing *c, const struct task *t) {
-    struct pricing least;
-    const char *bound;
-    memcpy(&least, c, offsetof(struct pricing, queue));
-    memcpy(least.queue, c->queue, sizeof *c->queue * (size_t)c->w->m->nqueues);
-    memcpy(least.bus, c->bus, sizeof *c->bus * (size_t)c->w->m->nbuses);
-    for (int i = 0; i < t->nops; i++) {
-        const struct opnd *o = &t->op[i];
-        const struct hold *h = &c->plan->hold[i];
-        if (!is_local(o) || keeps_part(h)) continue;
-        for (int fill = 0; fill < 2; fill++) {
-            if (fill ? !price_loads(c->w, c->nest, t, i) : !o->writes || c->nest->nchain) continue;
-            struct transfer x = transfer_of(
-                c, t, o, fill ? opnd_access(c->w, t, o) : &c->w->p->stmt[t->stmt].dst, fill, h);
-            if (!x.copy.in) return INFINITY;
-            charge_transfer(&least, &x);
-        }
-    }
-    return compared(&least, busiest(&least, &bound));
-}
-
-/* Known once for each list of loops. */
+/* Known for loops of which the same are unrolled. */
 static struct share share_of(const struct work *w, const struct nest *n, const struct plan *p) {
     struct tiling *k = p->tiling;
+    uint64_t unrolled = 0;
+    if (share_instances(w, &w->task[n->core]) < 2) return (struct share){.part = 1};
     if (!k || k->nloops != p->nloops) return share_best(w, n, p);
-    if (!k->share_known) k->share = share_best(w, n, p);
+    for (int i = 0; i < p->nloops; i++) unrolled |= (uint64_t)loop_unrolled(w, n, p, i) << i;
+    if (!k->share_known || k->share_unrolled != unrolled) k->share = share_best(w, n, p);
     k->share_known = true;
+    k->share_unrolled = unrolled;
     return k->share;
 }
 
@@ -526,6 +520,40 @@ static struct share share_of(const struct work *w, const struct nest *n, const s
 static double shared_cycles(const struct work *w, const struct task *t, const struct share *s,
                             double cycles) {
     return s->n ? fmin(cycles, share_waking(w, t) + cycles * s->part) : cycles;
+}
+
+/* All that is left out adds to a queue, a bus or the waits, and none of these lowers what is
+ * compared. */
+double least_compared(struct pricing *c, const struct task *t) {
+    const char *bound;
+    double cycles = compared(c, busiest(c, &bound)), n = (double)share_instances(c->w, t);
+    return n > 1 ? fmin(cycles, share_waking(c->w, t) + cycles / n) : cycles;
+}
+
+/* The operand's own copies take their queues and buses; nothing is known of those that stay in
+ * part. False: no move brings them. */
+bool least_charge(struct pricing *c, const struct task *t, int i, const struct hold *h) {
+    const struct opnd *o = &t->op[i];
+    if (!is_local(o) || keeps_part(h)) return true;
+    for (int fill = 0; fill < 2; fill++) {
+        if (fill ? !price_loads(c->w, c->nest, t, i) : !o->writes || c->nest->nchain) continue;
+        struct transfer x = transfer_of(
+            c, t, o, fill ? opnd_access(c->w, t, o) : &c->w->p->stmt[t->stmt].dst, fill, h);
+        if (!x.copy.in) return false;
+        charge_transfer(c, &x);
+    }
+    return true;
+}
+
+/* Once the issues are charged. */
+static double least_cycles(const struct pricing *c, const struct task *t) {
+    struct pricing least;
+    memcpy(&least, c, offsetof(struct pricing, queue));
+    memcpy(least.queue, c->queue, sizeof *c->queue * (size_t)c->w->m->nqueues);
+    memcpy(least.bus, c->bus, sizeof *c->bus * (size_t)c->w->m->nbuses);
+    for (int i = 0; i < t->nops; i++)
+        if (!least_charge(&least, t, i, &c->plan->hold[i])) return INFINITY;
+    return compared(&least, busiest(&least, &c->plan->bound));
 }
 
 /* What is read where it lies, and what caches bring, take load slots. */
@@ -554,7 +582,7 @@ static bool is_above(struct plan *p, double limit, double least) {
 
 /* With outer copies as far out as the plan says. */
 static bool price_outward(struct work *w, const struct moves *moves, const struct nest *n,
-                          struct plan *p, double limit) {
+                          struct plan *p, double limit, struct outward *outward) {
     struct pricing c;
     pricing_begin(&c, w, moves, n, p);
     const struct task *t = &w->task[n->core];
@@ -568,11 +596,15 @@ static bool price_outward(struct work *w, const struct moves *moves, const struc
     p->cycles = INFINITY;
     struct share share = share_of(w, n, p);
     if (!price_issues(&c, t)) return false;
-    p->alone = shared_cycles(w, t, &share, p->alone);
+    p->alone = shared_cycles(w, t, &share, issues_alone(&c, t));
     bool known = !p->tiling || p->tiling->fits;
     if (known && is_above(p, limit, shared_cycles(w, t, &share, least_cycles(&c, t)))) return false;
-    if (!price_holds(&c, t)) return false;
-    if (p->tiling) p->tiling->fits = true;
+    if (outward->known)
+        outward_again(p, outward);
+    else if (!holds_fit(&c, t, outward))
+        return false;
+    if (!price_copies(&c, t)) return false;
+    if (p->tiling) p->tiling->fits = p->tiling->held = true;
     if (is_above(p, limit, shared_cycles(w, t, &share, compared(&c, busiest(&c, &p->bound)))))
         return false;
     const struct refills *brought = price_reads(&c, t, &share);
@@ -616,14 +648,15 @@ static bool price_outward(struct work *w, const struct moves *moves, const struc
 /* Copies further out are filled less often, but whole before anything begins: not always less. */
 bool plan_price_below(struct work *w, const struct moves *moves, const struct nest *n,
                       struct plan *p, double limit) {
+    struct outward outward = {.known = false};
     bool any = !p->outward;
     int parts = p->parts;
-    bool ok = price_outward(w, moves, n, p, limit);
+    bool ok = price_outward(w, moves, n, p, limit, &outward);
     for (int k = p->outward - 1; any && k > 0; k--) {
         struct plan q = *p;
         q.outward = k;
         q.parts = parts;
-        if (!price_outward(w, moves, n, &q, ok ? fmin(limit, p->cycles) : limit)) {
+        if (!price_outward(w, moves, n, &q, ok ? fmin(limit, p->cycles) : limit, &outward)) {
             if (!ok) p->cycles = fmin(p->cycles, q.cycles);
             continue;
         }

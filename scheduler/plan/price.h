@@ -34,8 +34,9 @@ void price_text(struct text *, const struct plan *);
 /* share.c */
 enum { MAX_SHARES = MAX_AXES + 2 };
 
-/* With the least busy instance; n 0: there is nothing to share. Cycles until they all run. */
+/* With the least busy instance; n 0: there is nothing to share. How many instances there are; cycles until they all run. */
 struct share share_best(const struct work *, const struct nest *, const struct plan *);
+int64_t share_instances(const struct work *, const struct task *);
 double share_waking(const struct work *, const struct task *);
 
 /* ---- what copies cost, remembered ---- */
@@ -53,6 +54,9 @@ struct copies *copies_new(struct work *); /* forgotten when a home or a geometry
 struct copy copy_price(struct work *, const struct moves *, const struct plan *,
                        const struct task *, const struct opnd *, const struct access *, bool fill,
                        int depth, int by);
+/* Of its slot alone, whether or not a move fills it. */
+int64_t copy_bytes(struct work *, const struct plan *, const struct task *, const struct opnd *,
+                   const struct access *, int depth);
 /* A piece of what is filled at this depth, with `first` next to the tile: the tile inside all loops of `cut`. */
 struct copy copy_part_price(struct work *, const struct moves *, const struct plan *,
                             const struct task *, const struct opnd *, const struct access *,

@@ -61,6 +61,12 @@ static inline bool unrolled_fits(double body, double settled) {
 }
 
 /* plan.c */
+/* Cycles of the core's issues when nothing holds them up and issuing them is free. */
+double issues_alone(struct pricing *, const struct task *);
+/* What the copies of operand i with this hold take of queues and buses at least; false: no move brings them. */
+bool least_charge(struct pricing *, const struct task *, int i, const struct hold *);
+/* At least the cost of a plan whose queues and buses take as long as was charged, however instances share it. */
+double least_compared(struct pricing *, const struct task *);
 /* Does what operand i of the core reads come from home? */
 bool price_loads(const struct work *, const struct nest *, const struct task *, int i);
 /* Partial sums of the result cannot leave its copies and return, whatever the plan. */

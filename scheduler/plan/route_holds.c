@@ -13,22 +13,14 @@
 #include <math.h>
 #include <string.h>
 
-static int64_t held_bytes(struct work *w, const struct moves *moves, const struct plan *p,
-                          const struct task *t, const struct opnd *stop, const struct access *acc,
-                          int depth) {
-    return copy_price(w, moves, p, t, stop, acc, true, depth, 0).bytes;
-}
-
 /* A result's slots in each memory on its way home. */
-static void add_ways(struct work *w, const struct moves *moves, const struct nest *n,
-                     const struct plan *p, int64_t *bytes) {
+static void add_ways(struct work *w, const struct nest *n, const struct plan *p, int64_t *bytes) {
     const struct task *core = &w->task[n->core];
     for (int i = 0; i < core->nops && !n->nchain; i++)
         for (const struct opnd *o = core->op[i].to; o; o = o->to)
             bytes[o->memory] +=
-                way_slots(n) * copy_price(w, moves, p, core, o, &w->p->stmt[core->stmt].dst, false,
-                                          p->hold[i].depth, 0)
-                                   .bytes;
+                way_slots(n) *
+                copy_bytes(w, p, core, o, &w->p->stmt[core->stmt].dst, p->hold[i].depth);
     for (int c = 0; c < n->nchain; c++) {
         const struct task *t = &w->task[n->chain[c].task];
         for (int i = 0; i < t->nops; i++)
@@ -89,7 +81,8 @@ static bool fills_are_short(struct work *w, const struct moves *moves, const str
 /* The step outwards of one copy that saves most traffic or, of short fills and with all the slots
  * that help, most cycles: fewer, longer fills. */
 static bool step(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p,
-                 struct outer *x, int count, bool cycles, int64_t *bytes) {
+                 struct outer *x, int count, bool cycles, int64_t *bytes,
+                 struct outward_step *made) {
     const struct task *t = &w->task[n->core];
     double most = 0;
     int which = -1, depth = 0, slots = 0;
@@ -109,7 +102,7 @@ static bool step(struct work *w, const struct moves *moves, const struct nest *n
             if (at < least) at = least;
             double saved = now - fills_take(w, moves, p, t, &x[i], at, cycles);
             int wanted = plan_trips(w, p, at) > 1 ? x[i].most : 1, useful = wanted;
-            int64_t one = held_bytes(w, moves, p, t, x[i].stop, x[i].acc, at),
+            int64_t one = copy_bytes(w, p, t, x[i].stop, x[i].acc, at),
                     left = nest_room(w, n, memory) - bytes[memory] + x[i].bytes;
             while (wanted > 0 && one * wanted > left) wanted--;
             if (saved <= most || !wanted || (cycles && wanted < useful)) continue;
@@ -118,7 +111,9 @@ static bool step(struct work *w, const struct moves *moves, const struct nest *n
         }
     }
     if (which < 0) return false;
-    p->via[x[which].operand][x[which].level] = (struct hold){.depth = depth, .slots = slots};
+    *made =
+        (struct outward_step){x[which].operand, x[which].level, {.depth = depth, .slots = slots}};
+    p->via[made->operand][made->level] = made->hold;
     bytes[x[which].stop->memory] += size - x[which].bytes;
     x[which].bytes = size;
     return true;
@@ -161,12 +156,12 @@ static bool can_collect(struct work *w, const struct moves *moves, const struct 
 static bool first_holds(struct work *w, const struct moves *moves, const struct nest *n,
                         struct plan *p, struct outer *x, int count, int64_t *bytes) {
     const struct task *t = &w->task[n->core];
-    add_ways(w, moves, n, p, bytes);
+    add_ways(w, n, p, bytes);
     for (int i = 0; i < count; i++) x[i].most = slots_told(w, moves, p, t, &x[i]);
     for (int slots = 1; slots <= 2; slots++) /* one for each first */
         for (int i = 0; i < count; i++) {
             int m = x[i].stop->memory, d = grid_shares(w, n, m) ? 0 : p->hold[x[i].operand].depth;
-            int64_t one = held_bytes(w, moves, p, t, x[i].stop, x[i].acc, d);
+            int64_t one = copy_bytes(w, p, t, x[i].stop, x[i].acc, d);
             if (slots > x[i].most ||
                 (slots > 1 && (plan_trips(w, p, d) <= 1 || bytes[m] + one > nest_room(w, n, m))))
                 continue;
@@ -180,8 +175,9 @@ static bool first_holds(struct work *w, const struct moves *moves, const struct 
 }
 
 bool route_holds(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p,
-                 int64_t *bytes) {
+                 int64_t *bytes, struct outward *outward) {
     struct outer x[MAX_OPERANDS * MAX_VIA];
+    struct outward_step made;
     int64_t beside[MAX_MEMORIES]; /* without the routes */
     int count = outers(w, &w->task[n->core], x);
     memcpy(beside, bytes, sizeof *beside * (size_t)w->m->nmemories);
@@ -195,10 +191,20 @@ bool route_holds(struct work *w, const struct moves *moves, const struct nest *n
     }
     if (!fits) return false;
     int most = p->outward ? p->outward - 1 : INT_MAX, steps = 0;
+    if (count) memcpy(outward->first, p->via, sizeof p->via);
     while (count && steps < most &&
-           (step(w, moves, n, p, x, count, false, bytes) ||
-            step(w, moves, n, p, x, count, true, bytes)))
+           (step(w, moves, n, p, x, count, false, bytes, &made) ||
+            step(w, moves, n, p, x, count, true, bytes, &made))) {
+        if (steps < MAX_OUTWARD) outward->step[steps] = made;
         steps++;
+    }
     p->outward = 1 + steps;
+    outward->known = steps <= MAX_OUTWARD;
     return true;
+}
+
+void outward_again(struct plan *p, const struct outward *outward) {
+    memcpy(p->via, outward->first, sizeof p->via);
+    for (int i = 0; i + 1 < p->outward; i++)
+        p->via[outward->step[i].operand][outward->step[i].level] = outward->step[i].hold;
 }

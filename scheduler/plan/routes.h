@@ -2,12 +2,12 @@
 #ifndef ISAMAP_SCHEDULER_PLAN_ROUTES_H
 #define ISAMAP_SCHEDULER_PLAN_ROUTES_H
 
+#include "scheduler/plan/plan.h"
 #include "scheduler/plan/task.h"
 
 struct fit;
 struct moves;
 struct nest;
-struct plan;
 struct work;
 
 /* routes.c */
@@ -42,9 +42,21 @@ const struct opnd *opnd_stop(const struct opnd *, bool in, int k);
 /* route_holds.c: how a chain's result leaves its `own` memory, a grain at a time, or one on its way home. False: no move does it. */
 bool chain_way_fit(struct work *, const struct moves *, const struct nest *, const struct plan *,
                    const struct task *, const struct opnd *, bool own, struct fit *);
-/* route_holds.c: holds in the memories of the routes, outwards while they fit and save traffic; adds to *bytes of
- * each memory. False: no room. */
+/* route_holds.c: the outer copies of one plan, each beside its inner one, and the steps outwards from there. */
+struct outward {
+    bool known;
+    struct hold first[MAX_OPERANDS][MAX_VIA];
+    struct outward_step {
+        int operand, level;
+        struct hold hold;
+    } step[MAX_OUTWARD];
+};
+
+/* Holds in the memories of the routes, outwards while they fit and save traffic; adds to *bytes of each memory. False:
+ * no room. */
 bool route_holds(struct work *, const struct moves *, const struct nest *, struct plan *,
-                 int64_t *bytes);
+                 int64_t *bytes, struct outward *);
+/* The same, of the same plan, with as few steps as p->outward says. */
+void outward_again(struct plan *, const struct outward *);
 
 #endif

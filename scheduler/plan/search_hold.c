@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { OPTIONS = 12, ASKED = 24, COMBINATIONS = 1500 };
+enum { ASKED = 24 };
 
 static const struct access *main_access(const struct search *s, const struct opnd *o) {
     return opnd_access(s->w, search_task(s), o);
@@ -24,9 +24,7 @@ static const struct access *main_access(const struct search *s, const struct opn
 
 static int64_t hold_bytes_at(const struct search *s, const struct plan *p, int i, int depth) {
     const struct opnd *o = &search_task(s)->op[i];
-    return copy_price(s->w, s->moves, p, search_task(s), o, main_access(s, o),
-                      o->read >= 0 || !o->writes, depth, 0)
-        .bytes;
+    return copy_bytes(s->w, p, search_task(s), o, main_access(s, o), depth);
 }
 
 static int add_hold(struct hold *out, int n, struct hold h) {
@@ -204,11 +202,14 @@ static int hold_options(const struct search *s, struct plan *p, int i, enum widt
     return o->writes ? add_spill(s, p, i, out, n) : n;
 }
 
-struct residencies {
-    struct legal legal;
-    struct hold option[MAX_OPERANDS][OPTIONS];
-    int count[MAX_OPERANDS], at[MAX_OPERANDS];
-};
+static int with_more_slots(const struct hold *all, int i) {
+    const struct hold *h = &all[i];
+    for (int k = i - 1; k >= 0; k--)
+        if (all[k].depth == h->depth && all[k].slots > h->slots && all[k].ring == h->ring &&
+            !all[k].pinned && !h->pinned)
+            return k;
+    return -1;
+}
 
 static bool options_make(struct search *s, struct plan *p, enum width wide, struct residencies *r) {
     const struct task *t = search_task(s);
@@ -219,14 +220,9 @@ static bool options_make(struct search *s, struct plan *p, enum width wide, stru
         r->option[i][0] = (struct hold){.depth = p->nloops, .slots = 1};
         if (t->op[i].where == IN_LOCAL) r->count[i] = hold_options(s, p, i, wide, r->option[i]);
         if (!r->count[i]) return false;
+        for (int k = 0; k < r->count[i]; k++) r->more[i][k] = with_more_slots(r->option[i], k);
     }
     return true;
-}
-
-static bool options_next(const struct search *s, struct residencies *r) {
-    int i = 0, n = search_task(s)->nops;
-    while (i < n && ++r->at[i] == r->count[i]) r->at[i++] = 0;
-    return i < n;
 }
 
 static bool price(struct search *s, struct plan *p, struct residencies *r, double limit) {
@@ -251,20 +247,54 @@ static bool price(struct search *s, struct plan *p, struct residencies *r, doubl
     return false;
 }
 
+/* With fewer slots nothing is sooner: where more of them fit, that is not tried. */
+static bool has_more(const struct search *s, const struct residencies *r, int number,
+                     const bool *fits) {
+    int radix = 1;
+    for (int i = 0; i < search_task(s)->nops; radix *= r->count[i], i++) {
+        int more = r->more[i][r->at[i]];
+        if (more >= 0 && fits[number - radix * (r->at[i] - more)]) return true;
+    }
+    return false;
+}
+
 double residency_best(struct search *s, struct plan *p, bool wide, double limit) {
     struct residencies r;
-    int left = COMBINATIONS;
+    struct residency order[COMBINATIONS];
+    bool fits[COMBINATIONS] = {false};
     double least = INFINITY;
     plan_tabulate(s->w, search_task(s), p, &s->tiling);
     struct plan best = *p, q = *p;
     best.cycles = INFINITY;
-    if (options_make(s, p, wide ? WIDE : LIKELY, &r)) do {
-            q.depth_out = p->depth_out;
-            q.cycles = INFINITY;
-            bool priced = price(s, &q, &r, fmin(limit, best.cycles));
-            if (priced && q.cycles < best.cycles) best = q;
-            if (least > q.cycles) least = q.cycles, best.alone = q.alone;
-        } while (options_next(s, &r) && --left > 0);
+    *p = best;
+    if (!options_make(s, p, wide ? WIDE : LIKELY, &r)) return least;
+    int n = residencies_order(s, &q, &r, order);
+    for (int k = 0, found = -1; k < n; k++) {
+        const struct residency *x = &order[k];
+        /* of equal ones that which is counted first */
+        double better = x->number < found ? nextafter(best.cycles, INFINITY) : best.cycles,
+               most = fmin(limit, better);
+        if (s->tiling.fits && x->least >= most) { /* so do all that are left */
+            s->budget -= n - k;
+            if (least > most) least = most, best.alone = q.alone;
+            break;
+        }
+        residency_set(s, &r, x->number);
+        if (has_more(s, &r, x->number, fits)) {
+            fits[x->number] = true;
+            s->budget--;
+            continue;
+        }
+        q.depth_out = p->depth_out;
+        q.cycles = INFINITY;
+        s->tiling.held = false;
+        if (price(s, &q, &r, most) && q.cycles < better) {
+            best = q;
+            found = x->number;
+        }
+        fits[x->number] = s->tiling.held && !isinf(q.cycles);
+        if (least > q.cycles) least = q.cycles, best.alone = q.alone;
+    }
     *p = best;
     return least;
 }
@@ -355,7 +385,7 @@ static void price_asked(struct search *s, const struct plan *loops, struct asked
             keep_plan(all, &q, k + 1);
             if (!found_simple && one_slot_each(s, &q)) keep_simple(s, all, &q, k + 1);
         }
-        if (!options_next(s, &r)) break;
+        if (!residency_next(s, &r)) break;
     }
 }
 

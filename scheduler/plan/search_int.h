@@ -10,7 +10,7 @@
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 
-enum { MAX_VALUES = 400, MAX_POOL = 48, FINALISTS = 12 };
+enum { MAX_VALUES = 400, MAX_POOL = 48, FINALISTS = 12, OPTIONS = 12, COMBINATIONS = 1500 };
 
 struct axis_space {
     int axis, x;          /* x: needle axis; -1 */
@@ -65,17 +65,31 @@ void space_keep_whole(struct search *, int64_t most); /* reductions of at most s
 void space_build(const struct search *, const struct point *, struct plan *);
 
 /* search_legal.c: false: the price would refuse the plan for its holds. For one list of loops,
- * which is tabulated; bit d of `known`: bytes of a slot at depth d. */
+ * which is tabulated. */
 struct legal {
     struct search *s;
     uint64_t walks[MAX_OPERANDS], leaves[MAX_OPERANDS]; /* loops: as of axes in `asked` */
     double trips[MAX_LOOPS];
     unsigned repeated, reads_home; /* operands: in registers; read where they lie */
-    uint64_t known[MAX_OPERANDS];
-    int64_t bytes[MAX_OPERANDS][MAX_LOOPS + 1];
 };
 void legal_begin(struct legal *, struct search *, const struct plan *);
 bool legal_perhaps(struct legal *, const struct plan *);
+
+struct residencies { /* count[i] holds for operand i, of which option[i][at[i]] is meant */
+    struct legal legal;
+    struct hold option[MAX_OPERANDS][OPTIONS];
+    int more[MAX_OPERANDS][OPTIONS]; /* the option that is the same with more slots; -1 */
+    int count[MAX_OPERANDS], at[MAX_OPERANDS];
+};
+struct residency {
+    double least; /* it costs no less */
+    int number;   /* as residency_next counts them */
+};
+/* search_least.c: at most COMBINATIONS, those that may cost least first; how many there are. The next one; the one
+ * with this number. */
+int residencies_order(struct search *, struct plan *, struct residencies *, struct residency *out);
+bool residency_next(const struct search *, struct residencies *);
+void residency_set(const struct search *, struct residencies *, int number);
 
 /* search_hold.c: the best residency for the plan's loops, of the likely ones or (wide) of all;
  * infinite when there is none. */

@@ -29,7 +29,6 @@ void legal_begin(struct legal *l, struct search *s, const struct plan *p) {
         const struct opnd *o = &t->op[i];
         l->walks[i] = loops_along(p, a->walks[i]);
         l->leaves[i] = loops_along(p, a->leaves[i]);
-        l->known[i] = 0;
         if (o->where == IN_LOCAL && graph_is_static(s->w->m, o->memory)) l->repeated |= 1u << i;
         if (o->where == IN_HOME && o->read >= 0) l->reads_home |= 1u << i;
     }
@@ -71,16 +70,9 @@ static bool repeats(const struct legal *l, const struct plan *p, uint64_t loops)
 }
 
 static int64_t slot_of(struct legal *l, const struct plan *p, int i) {
-    struct search *s = l->s;
+    const struct search *s = l->s;
     const struct task *t = search_task(s);
-    const struct opnd *o = &t->op[i];
-    int depth = p->hold[i].depth;
-    if (!(l->known[i] >> depth & 1))
-        l->bytes[i][depth] = copy_price(s->w, s->moves, p, t, o, opnd_access(s->w, t, o),
-                                        o->read >= 0 || !o->writes, depth, 0)
-                                 .bytes;
-    l->known[i] |= UINT64_C(1) << depth;
-    return l->bytes[i][depth];
+    return copy_bytes(s->w, p, t, &t->op[i], opnd_access(s->w, t, &t->op[i]), p->hold[i].depth);
 }
 
 /* Do the operands' own copies alone take more than there is? */

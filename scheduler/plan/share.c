@@ -13,7 +13,7 @@
 
 /* Threads are those of a host, which find all memories where they are. Instances of a device have
  * some to themselves: they share grids (grid.c). */
-static int64_t instances(const struct work *w, const struct task *t) {
+int64_t share_instances(const struct work *w, const struct task *t) {
     int queue = t->needle->in->queue;
     if (!machine_queue_is_host(w->m, queue)) return 1;
     int64_t n = w->m->unit[w->m->queue[queue].unit].count;
@@ -111,7 +111,7 @@ static int shares_list(const struct work *w, const struct nest *n, const struct 
                        struct share *out) {
     const struct task *t = first_task(w, n);
     struct shared_axis a[MAX_AXES];
-    int64_t units = instances(w, t);
+    int64_t units = share_instances(w, t);
     int axes = units > 1 && !n->is_grid ? shared_axes(w, n, p, a) : 0, m = 1;
     double least = 1;
     out[0] = (struct share){.part = 1};

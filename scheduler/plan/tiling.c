@@ -169,7 +169,12 @@ static void ask_task(const struct work *w, const struct task *task, struct asked
     memset(a->cut, 0, sizeof a->cut);
     a->task = task;
     a->all = 0;
+    a->nstops = 0;
     for (int k = 0; k < task->nops; k++) {
+        for (const struct opnd *o = task->op[k].from; o && a->nstops < MAX_STOPS; o = o->from)
+            a->stop[a->nstops++] = o;
+        for (const struct opnd *o = task->op[k].to; o && a->nstops < MAX_STOPS; o = o->to)
+            a->stop[a->nstops++] = o;
         a->walks[k] = axes_of(w, task, k, false);
         a->leaves[k] = axes_of(w, task, k, true);
         a->all |= a->walks[k] | a->leaves[k];

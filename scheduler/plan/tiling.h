@@ -10,22 +10,25 @@
 struct edges;
 struct footprint;
 
-enum { MAX_LINES = 2 };
+enum { MAX_LINES = 2, MAX_STOPS = MAX_OPERANDS };
 
 enum check { NEVER_EMPTY, WHOLE_BLOCKS, CHECKS };
 
-/* Of one task's operands (copies: fills and drains by any move; checks of their tiles) and accesses (the result,
- * then reads) what was asked of each depth; bit d of a mask: depth d is known. Whatever the loops: along which
+/* Of one task's operands (copies: fills and drains by any move, also of those on their routes; checks of their tiles)
+ * and accesses (the result, then reads) what was asked of each depth; bit d of a mask: depth d is known. Whatever the loops: along which
  * dimension an axis cuts an operand, 2 + it, 1: none, 0: not known; which axes walk operands whose addresses must be
  * constants, and which of these are places of a window that leaves the buffer. */
 struct asked {
     const struct task *task;
+    const struct opnd *stop[MAX_STOPS]; /* nstops on the routes; what is asked of more is not remembered */
+    int nstops;
     uint8_t cut[MAX_OPERANDS][MAX_AXES];
     uint64_t walks[MAX_OPERANDS], leaves[MAX_OPERANDS], all; /* all: in some of these */
-    uint64_t copied[2][MAX_OPERANDS], passed[MAX_OPERANDS], checked[CHECKS][MAX_OPERANDS],
+    uint64_t copied[2][MAX_OPERANDS + MAX_STOPS], sized[MAX_OPERANDS + MAX_STOPS], passed[MAX_OPERANDS], checked[CHECKS][MAX_OPERANDS],
         sound[CHECKS][MAX_OPERANDS], printed[MAX_LINES][MAX_OPERANDS];
     double line[MAX_LINES]; /* bytes of a line in which footprints are counted (caches.c); 0: of none */
-    struct copy copy[2][MAX_OPERANDS][MAX_LOOPS + 1];
+    struct copy copy[2][MAX_OPERANDS + MAX_STOPS][MAX_LOOPS + 1];
+    int64_t bytes[MAX_OPERANDS + MAX_STOPS][MAX_LOOPS + 1]; /* of a copy's slot */
     double traffic[MAX_OPERANDS][MAX_LOOPS + 1];
     struct footprint *print[MAX_LINES][MAX_OPERANDS][MAX_LOOPS + 1];
 };
@@ -39,8 +42,10 @@ struct tiling {
     double trips[MAX_LOOPS + 1];
     bool issues_known, share_known, saved_known;
     bool fits; /* a plan of these loops does: of the others only those are priced that may be less */
+    bool held; /* the copies of the last plan do */
     bool crowded; /* what is read at home stays in registers between the innermost loops (plan_passing) */
-    struct share share;
+    struct share share; /* where these loops are unrolled */
+    uint64_t share_unrolled;
     int refills_of; /* 1 + the depth at which the result is complete; 0: not known */
     double issue_cycles, issues, spared, saved; /* of these cycles: if each issue took what remains (remain_each); as the loops are (remain_saving) */
     struct refills refills[2]; /* on one instance, and shared */

@@ -315,6 +315,12 @@ struct scattered {
     const char *whole[MAX_DIMS], *at[MAX_DIMS];
 };
 
+/* Without any update it is x. */
+static bool scatter_nothing(struct import *im, const struct tensor *x) {
+    im->empty_input = -1;
+    return node_alias(im, x, x->ndims, x->extent);
+}
+
 /* `condition` (of an update) says where it goes; `number` counts the updates of a place. Where
  * several meet one place and no `reduction` says how, the last counts: its number is looked for
  * first, so `update` is indexed by one axis, `which`. */
@@ -372,6 +378,7 @@ bool op_scatter_elements(struct import *im) {
                          shape_text(im->arena, updates->ndims, updates->extent),
                          type_name(updates->type), shape_text(im->arena, x->ndims, x->extent),
                          type_name(x->type), axis);
+    if (updates->elements == 0) return scatter_nothing(im, x);
     axes_for(im, x->ndims, x->extent, s.whole);
     for (int d = 0; d < x->ndims; d++)
         s.at[d] = index->extent[d] == x->extent[d] || d == axis
@@ -459,8 +466,11 @@ bool op_scatter_nd(struct import *im) {
     for (int k = 0; fits && k < p.ninner; k++)
         fits = updates->extent[lead + k] == p.x->extent[p.depth + k];
     if (!fits)
-        return node_fail(im, "the updates %s do not fit",
-                         shape_text(im->arena, updates->ndims, updates->extent));
+        return node_fail(im, "the updates %s do not fit the indices %s and the input %s",
+                         shape_text(im->arena, updates->ndims, updates->extent),
+                         shape_text(im->arena, p.index->ndims, p.index->extent),
+                         shape_text(im->arena, p.x->ndims, p.x->extent));
+    if (updates->elements == 0) return scatter_nothing(im, p.x);
     bool even = places_differ(im, &p) && places_evenly(im, &p);
     const char *condition = even ? NULL : places_axes(im, &p);
     for (int d = 0; d < lead; d++) from[d] = p.lead[d];

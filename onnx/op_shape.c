@@ -316,15 +316,17 @@ bool op_concat(struct import *im) {
     extent[axis] = 0;
     for (int k = 0; k < (int)im->node->n_input; k++) {
         struct tensor *t = node_given(im, k);
-        if (t && t->elements == 0) continue;
         bool fits = t && t->type == x->type && t->ndims == x->ndims;
         for (int d = 0; fits && d < x->ndims; d++) fits = d == axis || t->extent[d] == x->extent[d];
+        if (!fits && t && t->elements == 0) continue;
         if (!fits)
             return node_fail(im, "input %d does not fit beside input 0 along axis %d", k, axis);
         if (__builtin_add_overflow(extent[axis], t->extent[axis], &extent[axis]))
             return node_fail(im, "its result is too large");
     }
-    if (extent[axis] == 0) return node_constant(im, x->type, x->ndims, extent, x->data);
+    bool nothing = false;
+    for (int d = 0; d < x->ndims; d++) nothing |= extent[d] == 0;
+    if (nothing) return node_constant(im, x->type, x->ndims, extent, "");
     struct tensor *y = node_result(im, x->type, x->ndims, extent);
     if (!y) return false;
     for (int k = 0; k < (int)im->node->n_input; k++) {

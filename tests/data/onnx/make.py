@@ -820,5 +820,9 @@ case('scatter_elements_again_known', [h.make_node('ScatterElements', ['x', 'i', 
 for name, at in (('rows', np.array([[1], [-2], [1]])), ('grid', np.array([[[1, 2], [0, 2], [1, 2]], [[4, 1], [4, -3], [0, 2]]])), ('one', np.array([-1, 2]))):
     case('scatter_nd_again_' + name, [h.make_node('ScatterND', ['x', 'i', 'u'], ['y'])], {'x': again(5, 4, 3), 'i': at, 'u': again(*at.shape[:-1], *(5, 4, 3)[at.shape[-1]:])}, {}, {'y': T.FLOAT}, 18)
 case('scatter_nd_again_mask', [h.make_node('ScatterND', ['x', 'i', 'u'], ['y'])], {'x': np.zeros((5, 2), bool), 'i': np.array([[1], [3], [1]]), 'u': np.ones((3, 2), bool)}, {}, {'y': T.BOOL}, 18)
+# Updates of nothing, at places that are joined from nothing, as where PyTorch assigns to an empty slice
+case('scatter_nothing', [h.make_node('Slice', ['u', 'none', 'none', 'none'], ['v']), h.make_node('Slice', ['p', 'none', 'none', 'none'], ['q']), h.make_node('Concat', ['q', 'q', 'q'], ['i'], axis=-1), h.make_node('ScatterND', ['x', 'i', 'v'], ['y']),
+     h.make_node('Squeeze', ['q', 'last'], ['e']), h.make_node('ScatterElements', ['m', 'e', 'v'], ['z']), h.make_node('Shape', ['i'], ['s'])], {'x': again(5, 4, 3), 'm': again(5, 4), 'u': again(2, 4)},
+     {'p': np.zeros((2, 4, 1), np.int64), 'none': np.array([0]), 'last': np.array([-1])}, {'y': T.FLOAT, 'z': T.FLOAT, 's': T.INT64}, 17)
 # Parts of which the last has nothing, as where PyTorch cuts into chunks
 case('split_to_sequence_nothing', [h.make_node('SplitToSequence', ['x', 'n'], ['s'], axis=1), h.make_node('SequenceAt', ['s', 'one'], ['y']), h.make_node('ConcatFromSequence', ['s'], ['z'], axis=1)], {'x': again(2, 6)}, {'n': np.array([2, 4, 0]), 'one': np.int64(1)}, {'y': T.FLOAT, 'z': T.FLOAT}, 17)

@@ -421,6 +421,7 @@ static bool import_graph(struct import *im, struct onnx_model *model, const Onnx
         return false;
     graph_name_kept(im, model, options);
     const struct bindings *outer = dims ? dims->outer : NULL;
+    axes_fit(im);
     model->text = kernel_text(im, g->name && *g->name ? g->name : "model");
     model->program =
         kernel_program(im, model->text, outer, &model->source, &model->kernel, &model->data);

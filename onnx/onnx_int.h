@@ -435,6 +435,9 @@ bool node_folds(struct import *);
 /* *done false: it would take long, and stays in the program. */
 bool node_fold(struct import *, const struct op_entry *, const struct formula *, bool *done);
 
+/* axes.c: no more of them than a program has room for, where that is possible */
+void axes_fit(struct import *);
+
 /* kernel.c */
 void kernel_node(struct import *); /* what is emitted from here on belongs to the node */
 char *kernel_text(struct import *, const char *name); /* in the arena */

@@ -27,11 +27,19 @@
 #include <math.h>
 #include <string.h>
 
-/* Recurrences were opened, unless there is a call. */
+/* Recurrences were opened, unless there is a call, or no axis was left for copies of states. */
 static bool check_items(struct work *w) {
     const struct program *p = w->cover->program;
     const struct call *call = items_call(p->item, p->nitems);
     struct source source = p->source;
+    for (int i = 0; !call && i < p->nitems; i++)
+        if (p->item[i].kind != ITEM_STMT) {
+            diag_line(w->diags, work_file(w), 0, 0,
+                      "'%s' cannot be scheduled: it has %d axes and the most is %d, which leaves "
+                      "none for copies of its recurrences' states",
+                      p->name, p->naxes, MAX_AXES);
+            return false;
+        }
     if (!call) return true;
     source.file = work_file(w);
     diag_at(w->diags, &source, call->at,

@@ -826,3 +826,11 @@ case('scatter_nothing', [h.make_node('Slice', ['u', 'none', 'none', 'none'], ['v
      {'p': np.zeros((2, 4, 1), np.int64), 'none': np.array([0]), 'last': np.array([-1])}, {'y': T.FLOAT, 'z': T.FLOAT, 's': T.INT64}, 17)
 # Parts of which the last has nothing, as where PyTorch cuts into chunks
 case('split_to_sequence_nothing', [h.make_node('SplitToSequence', ['x', 'n'], ['s'], axis=1), h.make_node('SequenceAt', ['s', 'one'], ['y']), h.make_node('ConcatFromSequence', ['s'], ['z'], axis=1)], {'x': again(2, 6)}, {'n': np.array([2, 4, 0]), 'one': np.int64(1)}, {'y': T.FLOAT, 'z': T.FLOAT}, 17)
+# More extents than a program has axes, with recurrences among them: each line is one element longer than the one before
+own = np.random.default_rng(43)
+nodes, means = [h.make_node('LSTM', ['s', 'w', 'r'], ['', 'x3', ''], hidden_size=3)], []
+for k in range(3, 85):
+    means.append('m%d' % k)
+    nodes += [h.make_node('Pad', ['x%d' % k, 'pads', 'one'], ['p%d' % k]), h.make_node('Sin', ['p%d' % k], ['x%d' % (k + 1)]), h.make_node('ReduceMean', ['x%d' % k], ['m%d' % k], axes=[2])]
+nodes += [h.make_node('Concat', means, ['y'], axis=2), h.make_node('CumSum', ['x80', 'last'], ['z'])]
+case('many_axes', nodes, {'s': own.standard_normal((5, 1, 2)).astype(np.float32)}, {'w': own.standard_normal((1, 12, 2)).astype(np.float32), 'r': own.standard_normal((1, 12, 3)).astype(np.float32), 'pads': np.array([0, 0, 0, 0, 0, 1]), 'one': f(0.5), 'last': np.int64(2)}, {'y': T.FLOAT, 'z': T.FLOAT})

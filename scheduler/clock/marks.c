@@ -46,7 +46,7 @@ void marks_open(struct marks *m, int64_t granules, int nqueues) {
 
 static struct marks_page *page_made(struct marks *m, int64_t granule) {
     struct marks_page **at = &m->page[granule / MARKS_PAGE];
-    size_t bytes = sizeof **at + sizeof(int64_t) * MARKS_PAGE * (size_t)m->nqueues;
+    size_t bytes = sizeof **at + sizeof(int64_t) * (MARKS_PAGE + 1) * (size_t)m->nqueues;
     if (!*at)
         *at = arena_alloc(&m->arena, bytes);
     else if ((*at)->epoch != m->epoch)
@@ -96,14 +96,34 @@ static struct block *block_at(const struct marks *m, const struct level *l, int6
 
 /* ---- one mark on one granule, on one block ---- */
 
-static void mark_granule(struct marks *m, int64_t g, const struct mark *x) {
-    struct marks_page *page = page_made(m, g);
-    struct granule *is = &page->granule[g % MARKS_PAGE];
+/* Granules [from, to] of the page. */
+static void mark_page(const struct marks *m, struct marks_page *page, int64_t from, int64_t to,
+                      const struct mark *x) {
     int16_t queue = (int16_t)(x->queue + 1);
-    if (x->kind == MARK_READER) page->read[g % MARKS_PAGE * m->nqueues + x->queue] = x->number;
-    if (x->kind == MARK_WRITER) is->wrote = x->number, is->wrote_queue = queue;
-    if (x->kind == MARK_WRITTEN) is->visible = x->at, is->writer = queue;
-    if (x->kind == MARK_READ && x->at >= is->read_end) is->read_end = x->at, is->reader = queue;
+    int64_t *most = &marks_most(m, page)[x->queue];
+    struct granule *is = page->granule;
+    if (x->number > *most) *most = x->number;
+    if (x->at > page->latest) page->latest = x->at;
+    if (x->kind == MARK_READER)
+        for (int64_t k = from; k <= to; k++) page->read[k * m->nqueues + x->queue] = x->number;
+    if (x->kind == MARK_WRITER)
+        for (int64_t k = from; k <= to; k++) is[k].wrote = x->number, is[k].wrote_queue = queue;
+    if (x->kind == MARK_WRITTEN)
+        for (int64_t k = from; k <= to; k++) is[k].visible = x->at, is[k].writer = queue;
+    for (int64_t k = from; x->kind == MARK_READ && k <= to; k++)
+        if (x->at >= is[k].read_end) is[k].read_end = x->at, is[k].reader = queue;
+}
+
+static int64_t page_end(int64_t granule, int64_t last) {
+    int64_t end = granule | (MARKS_PAGE - 1);
+    return end < last ? end : last;
+}
+
+static void mark_granules(struct marks *m, int64_t first, int64_t last, const struct mark *x) {
+    for (int64_t g = first, end; g <= last; g = end + 1) {
+        end = page_end(g, last);
+        mark_page(m, page_made(m, g), g % MARKS_PAGE, end % MARKS_PAGE, x);
+    }
 }
 
 static void read_block(const struct marks *m, struct block *b, struct largest *most,
@@ -140,7 +160,7 @@ static void mark_block(const struct marks *m, struct level *l, int64_t k, const 
 
 static void mark_one(struct marks *m, int level, int64_t k, const struct mark *x) {
     if (level < 0)
-        mark_granule(m, k, x);
+        mark_granules(m, k, k, x);
     else
         mark_block(m, &m->blocks->level[level], k, x);
 }
@@ -168,7 +188,9 @@ static void hand_down(struct marks *m, int level, int64_t k) {
     b->wrote = b->visible = b->ended = false;
     b->read = 0;
     int64_t first = k * FAN, end = first + FAN, all = count_of(m, level - 1);
-    for (int64_t c = first; c < end && c < all; c++)
+    if (end > all) end = all;
+    for (int i = 0; i < n && level == 0; i++) mark_granules(m, first, end - 1, &mark[i]);
+    for (int64_t c = first; c < end && level > 0; c++)
         for (int i = 0; i < n; i++) mark_one(m, level - 1, c, &mark[i]);
 }
 
@@ -176,14 +198,10 @@ static double largest(double a, double b) {
     return a > b ? a : b;
 }
 
-static void count_granule(const struct marks *m, int64_t g, struct block *b, struct largest *most) {
-    const struct marks_page *page = marks_page(m, g);
-    if (!page) {
-        b->soonest = fmin(b->soonest, 0);
-        return;
-    }
-    const struct granule *is = &page->granule[g % MARKS_PAGE];
-    const int64_t *read = &page->read[g % MARKS_PAGE * m->nqueues];
+static void count_granule(const struct marks *m, const struct marks_page *page, int64_t k,
+                          struct block *b, struct largest *most) {
+    const struct granule *is = &page->granule[k];
+    const int64_t *read = &page->read[k * m->nqueues];
     for (int q = 0; q < m->nqueues; q++)
         if (read[q] > most[q].read) most[q].read = read[q];
     if (is->wrote_queue && is->wrote > most[is->wrote_queue - 1].wrote)
@@ -192,7 +210,15 @@ static void count_granule(const struct marks *m, int64_t g, struct block *b, str
         most[is->writer - 1].visible = largest(most[is->writer - 1].visible, is->visible);
     if (is->reader)
         most[is->reader - 1].read_end = largest(most[is->reader - 1].read_end, is->read_end);
-    b->soonest = fmin(b->soonest, is->read_end);
+    if (is->read_end < b->soonest) b->soonest = is->read_end;
+}
+
+/* Of [first, last], which one page has. */
+static void count_page(const struct marks *m, int64_t first, int64_t last, struct block *b,
+                       struct largest *most) {
+    const struct marks_page *page = marks_page(m, first);
+    if (!page) b->soonest = fmin(b->soonest, 0);
+    for (int64_t g = first; page && g <= last; g++) count_granule(m, page, g % MARKS_PAGE, b, most);
 }
 
 static void count_anew(struct marks *m, int level, int64_t k);
@@ -220,12 +246,9 @@ static void count_anew(struct marks *m, int level, int64_t k) {
     hand_down(m, level, k);
     memset(most, 0, (size_t)m->nqueues * sizeof *most);
     b->soonest = INFINITY;
-    for (int64_t c = first; c < end && c < all; c++) {
-        if (level == 0)
-            count_granule(m, c, b, most);
-        else
-            count_block(m, level - 1, c, b, most);
-    }
+    if (end > all) end = all;
+    if (level == 0) count_page(m, first, end - 1, b, most);
+    for (int64_t c = first; c < end && level > 0; c++) count_block(m, level - 1, c, b, most);
     b->stale = false;
 }
 
@@ -297,7 +320,7 @@ void marks_put(struct marks *m, int64_t first, int64_t last, const struct mark *
         return;
     }
     reach(m, first, last, true);
-    for (int64_t g = first; g <= last; g++) mark_granule(m, g, x);
+    mark_granules(m, first, last, x);
 }
 
 struct numbers {
@@ -331,6 +354,15 @@ static void numbers_at(struct marks *m, int level, int64_t k, void *user) {
     }
 }
 
+/* Does the granule's page have a number that is more? */
+static bool page_may_raise(const struct marks *m, int64_t granule, const struct numbers *x) {
+    struct marks_page *page = marks_page(m, granule);
+    uint64_t more = 0;
+    for (int q = 0; page && q < m->nqueues; q++)
+        more |= (uint64_t)(marks_most(m, page)[q] > x->number[q]) << q;
+    return more & (x->writers | x->readers);
+}
+
 void marks_numbers(struct marks *m, int64_t first, int64_t last, uint64_t writers, uint64_t readers,
                    int64_t *number) {
     struct numbers x = {writers, readers, number};
@@ -340,7 +372,11 @@ void marks_numbers(struct marks *m, int64_t first, int64_t last, uint64_t writer
         return;
     }
     reach(m, first, last, false);
-    for (int64_t g = first; g <= last; g++) numbers_at(m, -1, g, &x);
+    for (int64_t g = first, end; g <= last; g = end + 1) {
+        end = page_end(g, last);
+        if (!page_may_raise(m, g, &x)) continue;
+        for (; g <= end; g++) numbers_at(m, -1, g, &x);
+    }
 }
 
 struct times {
@@ -373,7 +409,11 @@ double marks_time(struct marks *m, int64_t first, int64_t last, uint64_t writers
         return x.at;
     }
     reach(m, first, last, false);
-    for (int64_t g = first; g <= last; g++) times_at(m, -1, g, &x);
+    for (int64_t g = first, end; g <= last; g = end + 1) {
+        const struct marks_page *page = marks_page(m, g);
+        end = page_end(g, last);
+        for (; page && page->latest > x.at && g <= end; g++) times_at(m, -1, g, &x);
+    }
     return x.at;
 }
 

@@ -25,8 +25,10 @@ struct marks_blocks;
 
 struct marks_page {
     int64_t epoch; /* other than the marks': it is as if there were none */
+    double latest; /* no time of its granules is later */
     struct granule granule[MARKS_PAGE];
-    int64_t read[]; /* [granule][queue]: number, from 1, of the last reader in program order */
+    int64_t read[]; /* [granule][queue]: number, from 1, of the last reader in program order; behind them
+                       [queue]: no number of one of its readers or writers is more */
 };
 
 struct marks {
@@ -42,6 +44,10 @@ struct marks {
 static inline struct marks_page *marks_page(const struct marks *m, int64_t granule) {
     struct marks_page *page = m->page[granule / MARKS_PAGE];
     return page && page->epoch == m->epoch ? page : NULL;
+}
+
+static inline int64_t *marks_most(const struct marks *m, struct marks_page *page) {
+    return &page->read[MARKS_PAGE * m->nqueues];
 }
 
 /* As nobody left it, where there is no page. */

@@ -249,15 +249,33 @@ static void put_granule(struct engine *e, struct tape *t, int64_t number, struct
     if (reads) put_time(t, &g->read_end, true);
 }
 
+/* Everything on the page is over. */
+static bool page_idle(const struct engine *e, const struct marks *m, struct marks_page *page,
+                      double earliest) {
+    if (page->latest > earliest) return false;
+    for (int q = 0; q < e->machine->nqueues; q++)
+        if (marks_most(m, page)[q] > e->queue[q].ran) return false;
+    return true;
+}
+
+static void put_page(struct engine *e, struct tape *t, struct marks_page *page, int64_t first,
+                     int64_t n, double earliest) {
+    for (int64_t k = 0; k < n; k++) {
+        struct granule *g = &page->granule[k];
+        put_granule(e, t, first + k, g, &page->read[k * e->machine->nqueues], earliest);
+        if (t->shift) page->latest = fmax(page->latest, fmax(g->visible, g->read_end));
+    }
+}
+
 static void put_pages(struct engine *e, struct tape *t, struct image *image, double earliest) {
     int64_t all = image->bytes / image->piece + 1;
     for (int64_t first = 0; first < all; first += MARKS_PAGE) {
         struct marks_page *page = marks_page(&image->marks, first);
         int64_t n = all - first < MARKS_PAGE ? all - first : MARKS_PAGE;
-        if (!page) t->into->idle += n * piece_words(e);
-        for (int64_t k = 0; page && k < n; k++)
-            put_granule(e, t, first + k, &page->granule[k], &page->read[k * e->machine->nqueues],
-                        earliest);
+        if (!page || page_idle(e, &image->marks, page, earliest))
+            t->into->idle += n * piece_words(e);
+        else
+            put_page(e, t, page, first, n, earliest);
     }
 }
 

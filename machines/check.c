@@ -92,6 +92,28 @@ static void check_rule(const struct instr *x, const struct mexpr *rule, struct d
             rule->text, x->id);
 }
 
+static bool goes_by(const struct operand *o, const char *name) {
+    for (int k = 0; k < o->nlayouts; k++)
+        for (int i = 0; i < o->layout[k].nstrides; i++)
+            if (o->layout[k].stride[i]->kind == MEXPR_NAME &&
+                !strcmp(o->layout[k].stride[i]->name, name))
+                return true;
+    return false;
+}
+
+/* Each copy has a distance of its own. */
+static void check_distances(const struct instr *x, struct diags *d) {
+    for (int s = 0; s < x->nstride_names && !x->is_move; s++) {
+        int n = 0;
+        for (int i = 0; i < x->noperands; i++) n += goes_by(&x->operand[i], x->stride_name[s]);
+        if (n > 1)
+            check_error(d, x->at,
+                        "%d operands of '%s' go by the distance '%s', expected a name for each: "
+                        "the schedule chooses one for each copy",
+                        n, x->id, x->stride_name[s]);
+    }
+}
+
 static void check_expressions(const struct machine *m, const struct instr *x, struct diags *d) {
     check_scope(m, x, x->latency, "latency", d);
     check_scope(m, x, x->interval, "interval", d);
@@ -104,6 +126,7 @@ static void check_expressions(const struct machine *m, const struct instr *x, st
     if (x->nrequires && !x->is_move && !instr_has_sizes(m, x))
         check_error(d, (struct place_in_file){x->at.file, x->require[0]->line},
                     "the rules of '%s' allow none of its sizes, expected some", x->id);
+    check_distances(x, d);
     for (int i = 0; i < x->nneeds; i++)
         for (int k = 0; k < x->need[i].nvalues; k++)
             check_scope(m, x, x->need[i].value[k], "need", d);

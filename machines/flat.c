@@ -2,7 +2,8 @@
  * of M blocks m has two axes where a program has one. Where every operand has the blocks at 16
  * times the distance of the rows, or at one that the schedule chooses, both are one axis of 16*M
  * rows. Such a form of the instruction stands beside the one in the file, which walks images whose
- * blocks lie apart. */
+ * blocks lie apart. A second form has one axis also where something lies between two blocks, as the
+ * rows i in `A[k,i,e]`: the operand has a layout then, `i,k -> k/4, i, k%4`. */
 #include "machines/tree.h"
 #include "ir/memory.h"
 #include <ctype.h>
@@ -17,6 +18,7 @@ struct flattening {
     int64_t rows, blocks;           /* in a block; at most */
     const char *count, *all;        /* sizes: of blocks, of all rows */
     const char *block, *row, *flat; /* axes */
+    bool apart;                     /* operands whose blocks lie elsewhere get a layout */
 };
 
 /* ---- expressions in attributes ---- */
@@ -205,12 +207,14 @@ static bool keeps_clear(const struct flattening *f, const char *stride, const st
            (expr_integer(extent, f->params, &length) && distance * (double)length <= row);
 }
 
+static bool lies_plainly(const struct node *operand) {
+    return !operand->nchildren && !node_attr(operand, "layout") && !node_attr(operand, "swizzle");
+}
+
 static bool lies_in_rows(const struct flattening *f, const struct node *operand,
                          const struct kernel_buffer *b, const struct dims *at) {
     const char *stride[MAX_DIMS];
     double block, row;
-    if (operand->nchildren || node_attr(operand, "layout") || node_attr(operand, "swizzle"))
-        return false;
     if (at->block < 0) return true;
     int n = split(f->l->arena, node_attr(operand, "strides"), stride);
     if (n == 0) return at->row == at->block + 1;
@@ -284,6 +288,35 @@ static void flatten_kernel(struct flattening *f, const struct dims_of_all *all) 
     k->nitems = kept;
 }
 
+static const struct kernel_buffer *buffer_of(const struct kernel *k, const char *name) {
+    for (int i = 0; i < k->nitems; i++)
+        if (k->item[i].kind == KITEM_BUFFER && !strcmp(k->item[i].buffer->name, name))
+            return k->item[i].buffer;
+    return NULL;
+}
+
+/* The places are the dimensions of the file: one of them counts blocks, one the rows in a block. */
+static void lay_out(struct flattening *f, struct node *operand, const struct dims_of_all *all) {
+    const char *buffer = node_attr(operand, "buffer");
+    const struct dims *at = dims_in(all, buffer);
+    struct text left = {0}, right = {0};
+    int flat = at->row - (at->row > at->block), n = buffer_of(f->kernel, buffer)->ndims;
+    for (int d = 0; d < n; d++) {
+        int i = d == at->block ? flat : d - (d > at->block);
+        const char *comma = d ? ", " : "";
+        if (d != at->block) text_printf(&left, "%si%d", left.at ? "," : "", i);
+        if (d == at->block)
+            text_printf(&right, "%si%d/%" PRId64, comma, i, f->rows);
+        else if (d == at->row)
+            text_printf(&right, "%si%d%%%" PRId64, comma, i, f->rows);
+        else
+            text_printf(&right, "%si%d", comma, i);
+    }
+    node_set(f->l, operand, "layout", arena_printf(f->l->arena, "%s -> %s", left.at, right.at));
+    text_free(&left);
+    text_free(&right);
+}
+
 static void flatten_operand(struct flattening *f, struct node *operand, const struct dims *at) {
     struct arena *a = f->l->arena;
     const char *stride[MAX_DIMS];
@@ -300,30 +333,30 @@ static void flatten_operand(struct flattening *f, struct node *operand, const st
                    arena_printf(a, "(%" PRId64 " * (%s))", f->rows, stride[at->row]));
 }
 
-static const struct kernel_buffer *buffer_of(const struct kernel *k, const char *name) {
-    for (int i = 0; i < k->nitems; i++)
-        if (k->item[i].kind == KITEM_BUFFER && !strcmp(k->item[i].buffer->name, name))
-            return k->item[i].buffer;
-    return NULL;
+/* Where the operand's elements lie once both axes are one; false: nothing says that. */
+static bool placed(struct flattening *f, struct node *operand, const struct dims_of_all *all,
+                   bool *layout) {
+    const struct dims *at = dims_in(all, node_attr(operand, "buffer"));
+    const struct kernel_buffer *b = buffer_of(f->kernel, node_attr(operand, "buffer"));
+    if (!at || !b || !lies_plainly(operand)) return false;
+    *layout = !lies_in_rows(f, operand, b, at);
+    return !*layout || f->apart;
 }
 
 static bool flatten_pair(struct flattening *f) {
     struct dims_of_all all = {.n = 0};
+    const struct node *n = f->node;
+    bool *layout = arena_array(f->l->arena, (size_t)n->nchildren + 1, sizeof *layout);
     if (!collect_all(f, &all) || !counts_blocks(f, &all)) return false;
-    for (int change = 0; change < 2; change++) {
-        if (change) flatten_kernel(f, &all);
-        for (int i = 0; i < f->node->nchildren; i++) {
-            struct node *c = f->node->child[i];
-            if (strcmp(c->tag, "operand")) continue;
-            const struct dims *at = dims_in(&all, node_attr(c, "buffer"));
-            const struct kernel_buffer *b = buffer_of(f->kernel, node_attr(c, "buffer"));
-            if (!at || !b) return false;
-            if (change)
-                flatten_operand(f, c, at);
-            else if (!lies_in_rows(f, c, b, at))
-                return false;
-        }
-    }
+    for (int i = 0; i < n->nchildren; i++)
+        if (!strcmp(n->child[i]->tag, "operand") && !placed(f, n->child[i], &all, &layout[i]))
+            return false;
+    for (int i = 0; i < n->nchildren; i++)
+        if (layout[i]) lay_out(f, n->child[i], &all);
+    flatten_kernel(f, &all);
+    for (int i = 0; i < n->nchildren; i++)
+        if (!strcmp(n->child[i]->tag, "operand") && !layout[i])
+            flatten_operand(f, n->child[i], dims_in(&all, node_attr(n->child[i], "buffer")));
     replace_in(f->l, f->node, f->count,
                arena_printf(f->l->arena, "(%s / %" PRId64 ")", f->all, f->rows));
     return true;
@@ -371,6 +404,13 @@ static bool flatten_once(struct flattening *f) {
     return false;
 }
 
+static bool flatten_all(struct flattening *f, bool apart) {
+    bool any = false;
+    f->apart = apart;
+    while (flatten_once(f)) any = true;
+    return any;
+}
+
 /* ---- instructions ---- */
 
 static struct node *copy_node(struct loader *l, const struct node *n) {
@@ -399,24 +439,23 @@ static bool speaks_of_sizes(const struct node *n) {
     return false;
 }
 
-/* NULL: it has no axes of blocks. */
-static struct node *flattened(struct loader *l, const struct node *n, const char *id,
+/* NULL: it has no axes of blocks, or with `apart` none whose operands need layouts. */
+static struct node *flattened(struct loader *l, const struct node *n, bool apart,
                               const struct bindings *params) {
     struct flattening f = {.l = l, .params = params, .node = copy_node(l, n)};
     struct node *s = child_of(f.node, "semantics");
     struct kernel **kernel;
     struct text text = {0};
-    bool any = false;
     struct source *source = arena_alloc(l->arena, sizeof *source);
     *source = (struct source){s->file, s->text, strlen(s->text), s->text_line, s->text_col};
     if (speaks_of_sizes(n) || kernel_parse(l->arena, source, &kernel, l->diags) != 1) return NULL;
     f.kernel = kernel[0];
-    while (flatten_once(&f)) any = true;
+    bool any = flatten_all(&f, false);
+    if (apart) any = flatten_all(&f, true);
     if (!any) return NULL;
     kernel_print(f.kernel, &text);
     s->text = arena_strdup(l->arena, text.at);
     text_free(&text);
-    node_set(l, f.node, "id", id);
     return f.node;
 }
 
@@ -430,13 +469,18 @@ static bool has_id(const struct node *n, const char *id) {
 
 void tree_flatten(struct loader *l, struct node *root, struct node *n,
                   const struct bindings *params) {
+    static const char *const form[] = {"flat", "blocks"};
     int before = n->nchildren;
     for (int i = 0; i < before; i++) {
         struct node *c = n->child[i];
         if (!strcmp(c->tag, "unit")) tree_flatten(l, root, c, params);
         if (strcmp(c->tag, "instruction")) continue;
-        const char *id = arena_printf(l->arena, "%s.flat", node_attr(c, "id"));
-        struct node *flat = has_id(root, id) ? NULL : flattened(l, c, id, params);
-        if (flat) node_add(l, n, flat);
+        for (int apart = 0; apart < 2; apart++) {
+            const char *id = arena_printf(l->arena, "%s.%s", node_attr(c, "id"), form[apart]);
+            struct node *other = has_id(root, id) ? NULL : flattened(l, c, apart, params);
+            if (!other) continue;
+            node_set(l, other, "id", id);
+            node_add(l, n, other);
+        }
     }
 }

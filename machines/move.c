@@ -143,9 +143,11 @@ static bool learn_axis(const struct machine *m, struct diags *diags, struct move
             ax->after = i;
             ax->max_after = hi;
         } else if (what == 3) {
-            if (lo > 1 || hi < ax->fixed || step > 1) return false;
+            step = step > 0 ? step : 1;
+            if (hi < ax->fixed || lo > ax->fixed || (ax->fixed - lo) % step) return false;
             ax->part = i;
             ax->lo = lo;
+            ax->step = step;
         } else if (what == 1) {
             if (grown != other[i] - size[i]) return false; /* a size is chosen from the length */
             ax->size = i;

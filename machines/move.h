@@ -14,7 +14,7 @@ struct move_axis {
     int64_t fixed;           /* 0: ranged */
     int size, before, after; /* indices into instr.ranged; -1 */
     int part;                /* of a fixed axis: how much is data, with padding around it; -1: all */
-    int64_t lo, hi, step, max_before, max_after;
+    int64_t lo, hi, step, max_before, max_after; /* lo and step: of the size, or of the part */
     struct side from, to;
     int x; /* of the needle */
 };

@@ -423,6 +423,7 @@ bool fills_open(struct emitter *e, struct nodes *out, int d) {
         if (e->fill[i].keeps && keeps_from(e, &e->fill[i]) == d) keep_begin(e, &e->fill[i]);
     for (int k = 0; k < n; k++)
         if (pc[k].war && pc[k].lends && pc[k].bracket == d) credits(e, out, &pc[k], true, d);
+    if (!e->ahead.depth && !fill_pieces(e, out, d)) return false; /* inner copies read them here */
     for (int k = 0; k < n; k++) {
         bool paced = pc[k].depth == d;
         if (e->early[k] && paced) {
@@ -440,7 +441,7 @@ bool fills_open(struct emitter *e, struct nodes *out, int d) {
         if (paced && pc[k].user == e->exec) ready(e, out, &pc[k], pc[k].channel);
     }
     turns_at(e, out, d, NULL, n);
-    return fills_at(e, out, d, NULL, n) && fill_pieces(e, out, d);
+    return fills_at(e, out, d, NULL, n) && (!e->ahead.depth || fill_pieces(e, out, d));
 }
 
 void fills_close(struct emitter *e, struct nodes *out, int d) {

@@ -173,7 +173,8 @@ static bool extent_fits(struct match *t, const struct move_axis *ax, int i) {
     struct box *b = &t->f->box;
     struct box_dim *d = &b->dim[i];
     bool padded = d->before.max > 0 || d->after.max > 0;
-    if (ax->part >= 0 && d->before.max <= ax->max_before && val_is(d->total, ax->fixed))
+    if (ax->part >= 0 && d->before.max <= ax->max_before && val_is(d->total, ax->fixed) &&
+        size_steps(ax, d->extent))
         return true;
     if (padded && (d->before.max > ax->max_before || d->after.max > ax->max_after)) return false;
     if (!ax->fixed) {
@@ -216,13 +217,35 @@ static int take_next(struct match *t, const struct move_axis *ax, int i) {
     return i;
 }
 
+/* A stride that the schedule chooses is one number, whichever axes and sides go by it. */
+static bool stride_agrees(const struct match *t, const struct side *s, struct val stride) {
+    for (int k = 0; k < t->mv->naxes && s->kind == STRIDE_FREE; k++) {
+        const struct move_axis *ax = &t->mv->axis[k];
+        if (t->f->dim_of[k] < 0) continue;
+        const struct box_dim *d = &t->f->box.dim[t->f->dim_of[k]];
+        if ((ax->from.kind == STRIDE_FREE && ax->from.name == s->name &&
+             !val_same(d->from, stride)) ||
+            (ax->to.kind == STRIDE_FREE && ax->to.name == s->name && !val_same(d->to, stride)))
+            return false;
+    }
+    return true;
+}
+
+static bool strides_agree(const struct match *t, const struct move_axis *ax,
+                          const struct box_dim *d) {
+    bool one =
+        ax->from.kind == STRIDE_FREE && ax->to.kind == STRIDE_FREE && ax->from.name == ax->to.name;
+    return stride_agrees(t, &ax->from, d->from) && stride_agrees(t, &ax->to, d->to) &&
+           (!one || val_same(d->from, d->to));
+}
+
 static bool match_axis(struct match *t, int k) {
     const struct move_axis *ax = &t->mv->axis[k];
     struct fit *f = t->f;
     for (int i = 0; i < f->box.n; i++) {
         struct box_dim *d = &f->box.dim[i];
         if (!f->looped[i] || d->outside || !stride_fits(&ax->from, d->from, t->run_from) ||
-            !stride_fits(&ax->to, d->to, t->run_to))
+            !stride_fits(&ax->to, d->to, t->run_to) || !strides_agree(t, ax, d))
             continue;
         i = take_next(t, ax, i);
         if (!extent_fits(t, ax, i)) continue;

@@ -302,9 +302,11 @@ static bool digits_apart(const struct opnd *o, uint64_t rows) {
     return true;
 }
 
-/* Strides may leave gaps: rows of 64 elements of which the needle takes 16. The dimension that
+/* Rows may be longer than what the needle takes of them: 64 elements and 16. The dimension that
  * walks the inner digit fills them: its blocks are longer than the needle; not where a state says
- * how long the rows are that the needle takes, nor where it may not begin inside of them. */
+ * how long the rows are that the needle takes, nor where it may not begin inside of them. Strides
+ * leave such gaps, and so do rows at a distance that the schedule chooses, where moves take more
+ * at once than the needle does. */
 static void fill_gaps(const struct work *w, const struct task *t, const struct opnd *o,
                       struct form *f) {
     int64_t align = operand_align(w->m, o->decl, o->memory, t->needle->bound),
@@ -312,14 +314,18 @@ static void fill_gaps(const struct work *w, const struct task *t, const struct o
     *f = o->form;
     if (o->where != IN_LOCAL || f->fragment || needs_exact(w->edges, t->needle->in, o->number))
         return;
-    for (int i = 1; i < f->n; i++) {
-        struct digit *in = &f->digit[i - 1], *out = &f->digit[i];
-        int64_t dense = in->stride * in->extent;
+    bool blocks = !o->plain && !graph_is_static(w->m, o->memory);
+    for (int i = 0; i < f->n; i++) {
+        struct digit *in = &f->digit[i];
+        const struct digit *out = i + 1 < f->n ? &f->digit[i + 1] : NULL;
+        bool given = out && out->free_stride < 0;
+        int64_t dense = in->stride * in->extent, row = blocks ? o->quantum : 0;
+        if (given) row = out->stride;
         bool last = t->axis[in->x] >= 0 && t->needle->ranged[in->x] < 0;
-        for (int k = i; k < f->n; k++) last &= f->digit[k].x != in->x;
-        if (in->free_stride >= 0 || out->free_stride >= 0 || dense < 1) return;
-        if (last && out->stride > dense && out->stride % dense == 0 && dense * size % align == 0)
-            in->extent *= out->stride / dense;
+        for (int k = i + 1; k < f->n; k++) last &= f->digit[k].x != in->x;
+        if (in->free_stride >= 0 || dense < 1) return;
+        if (last && row > dense && row % dense == 0 && dense * size % align == 0)
+            in->extent *= row / dense;
     }
 }
 

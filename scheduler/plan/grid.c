@@ -5,10 +5,12 @@
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "machines/needle.h"
+#include "ir/number.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 #include <string.h>
@@ -121,6 +123,16 @@ static int64_t tiles_of(const struct work *w, int axis, int64_t tile) {
     return (w->p->axis[axis].extent + tile - 1) / tile;
 }
 
+/* Copies begin where blocks of their operands do. */
+static int64_t block_grain(const struct work *w, const struct task *t, int axis) {
+    int64_t grain = 1;
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].where == IN_LOCAL)
+            grain =
+                least_multiple(grain, blocks_along(w, t, &t->op[i], axis, ~t->op[i].geom.loose));
+    return grain;
+}
+
 /* Tiles are whole grains of all statements of the nest. */
 static int find_axes(const struct work *w, const struct nest *nest, struct grid_axis *out) {
     const struct task *t = grid_task(w, nest);
@@ -131,6 +143,7 @@ static int find_axes(const struct work *w, const struct nest *nest, struct grid_
         bool fixed;
         int64_t grain = task_grain(t, a, &fixed);
         if (nest->nchain && nest_grain(nest, a) > grain) grain = nest_grain(nest, a);
+        grain = least_multiple(grain, block_grain(w, t, a));
         if (tiles_of(w, a, grain) < 2) continue;
         struct grid_axis one = {a, grain, grain, tiles_of(w, a, grain)};
         int at = n < 2 ? n++ : 2;

@@ -438,17 +438,36 @@ bool route_spaced(struct work *w, const struct moves *moves, const struct task *
     return false;
 }
 
+/* The fewest elements in a row that a move takes to the memory, or from there; 1: no move does. */
+static int64_t least_row(const struct moves *moves, int memory, enum type type, bool write) {
+    int64_t least = 0;
+    for (int i = 0; i < moves->n; i++) {
+        const struct move *mv = &moves->at[i];
+        const struct move_axis *row = &mv->axis[0];
+        bool there =
+            write ? move_takes(mv->needle->in, memory) : move_fills(mv->needle->in, memory);
+        if (!there || mv->type != type || mv->naxes < 1) continue;
+        int64_t n = row->fixed ? row->fixed : row->lo > 1 ? row->lo : row->step;
+        if (!least || n < least) least = n;
+    }
+    return least > 1 ? least : 1;
+}
+
 bool route_in_blocks(struct work *w, const struct moves *moves, const struct task *t,
                      struct opnd *o, bool write) {
     struct route found[MAX_ROUTES];
     struct opnd probe = *o;
+    enum type type = stored(w, t, o, write);
     if (o->quantum || o->plain || o->where != IN_LOCAL ||
         (write ? attached_at(o, STORES) != NULL : o->writes || o->read < 0) ||
         packed_fits(w, moves, t, &probe, write))
         return false;
-    int n = routes_find(w, moves, o, stored(w, t, o, write), write, found);
-    for (int i = 0; i < n; i++) {
-        probe.quantum = route_quantum(w, &found[i], found[i].n, (int64_t)type_size(o->decl->type));
+    int n = routes_find(w, moves, o, type, write, found);
+    int64_t row = least_row(moves, o->memory, type, write);
+    for (int i = 0; i < 2 * n; i++) { /* as aligned memories ask, then as moves do too */
+        const struct route *r = &found[i % n];
+        probe.quantum = route_quantum(w, r, r->n, (int64_t)type_size(o->decl->type));
+        if (i >= n) probe.quantum = least_multiple(probe.quantum, row);
         if (!packed_fits(w, moves, t, &probe, write) || probe.geom.span < probe.quantum) continue;
         o->quantum = probe.quantum;
         return geom_make(w, t, o);

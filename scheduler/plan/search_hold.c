@@ -40,11 +40,22 @@ static int add_option(struct hold *out, int n, int depth, int slots) {
     return add_hold(out, n, (struct hold){.depth = depth, .slots = slots});
 }
 
+static bool passes_memory(const struct route *r, int memory) {
+    for (int k = 0; k < r->n; k++)
+        if (r->memory[k] == memory) return true;
+    return false;
+}
+
+/* Does no other copy want room in the operand's memory, nor on its way from home or there? */
 static bool is_alone(const struct search *s, int i) {
     const struct task *t = search_task(s);
-    for (int k = 0; k < t->nops; k++)
-        if (k != i && t->op[k].where == IN_LOCAL && t->op[k].memory == t->op[i].memory)
+    int memory = t->op[i].memory;
+    for (int k = 0; k < t->nops; k++) {
+        const struct opnd *o = &t->op[k];
+        if (k == i || o->where != IN_LOCAL) continue;
+        if (o->memory == memory || passes_memory(&o->in, memory) || passes_memory(&o->out, memory))
             return false;
+    }
     return true;
 }
 

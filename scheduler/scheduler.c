@@ -130,7 +130,7 @@ static double panel_cycles(const struct work *w, const struct task *t, const str
     return host_in_cycles(w, t->needle->in->queue, (double)b->elements * each);
 }
 
-/* With the buffer in panels, as the work tries it. Where little can be won at all, of the plan that
+/* With the buffer copied, as the work tries it. Where little can be won at all, of the plan that
  * was found for it as it lies; otherwise that of a search of its own, in *packed. */
 static double packed_cost(struct work *as, const struct moves *moves, struct nest *n,
                           struct search *direct, struct search **packed) {
@@ -139,28 +139,62 @@ static double packed_cost(struct work *as, const struct moves *moves, struct nes
     return *packed ? nest_cost(*packed) : INFINITY;
 }
 
-/* A copy in panels that the moves read one after the other, against rows as the caller gives them
- * (a question to the approach). */
+/* Share of a nest's price below which two layouts are not told apart. */
+#define LAYOUT_DOUBT 0.03
+
+/* The plan with a copy of what the operand reads, if one can be made: in panels that the moves read
+ * one after the other, or of nothing but the elements that are read. *cost: of both; infinite:
+ * there is none. */
+static struct search *search_copied(struct work *w, const struct moves *moves, struct nest *n,
+                                    struct search *direct, const struct opnd *o, double *cost) {
+    const struct task *t = &w->task[n->core];
+    bool panels = packable(w, t, o), steps = false;
+    struct homes copied = {.rest = w->tried};
+    struct stepped was;
+    struct search *found = NULL;
+    double copy;
+    *cost = INFINITY;
+    if (o->read < 0) return NULL;
+    copied.buffer = w->p->stmt[t->stmt].read[o->read].buffer;
+    if (panels) {
+        copied.home = home_packed(w, copied.buffer, &o->geom);
+        copy = panel_cycles(w, t, o, copied.buffer);
+    } else {
+        steps = w->fallback >= 0 && !near_alone(direct) && pack_steps(w, t, o, &copied.home, &was);
+        if (!steps) return NULL;
+        copy = host_in_cycles(w, t->needle->in->queue,
+                              (double)copied.home.elements *
+                                  fallback_cycles(w->m, w->fallback, COPY_TURN)) +
+               LAYOUT_DOUBT * nest_cost(direct);
+    }
+    if (copy < nest_cost(direct)) {
+        struct work as = work_with(w, &copied);
+        *cost = packed_cost(&as, moves, n, direct, &found) + copy;
+    }
+    if (steps) pack_steps_end(w, &was);
+    if (found) nest_enter(found, w, n);
+    return found;
+}
+
+/* A copy in panels, or of every so manieth element, against rows as the caller gives them (a
+ * question to the approach). */
 static bool consider_packing(struct work *w, const struct moves *moves, struct nest *n,
                              struct search **search) {
     for (int i = 0; i < w->task[n->core].nops; i++) {
-        struct task *t = &w->task[n->core];
-        if (!packable(w, t, &t->op[i])) continue;
-        int b = w->p->stmt[t->stmt].read[t->op[i].read].buffer;
-        double direct = nest_cost(*search), copy = panel_cycles(w, t, &t->op[i], b);
-        if (copy >= direct) continue;
-        struct homes panels = {w->tried, b, home_packed(w, b, &t->op[i].geom)};
-        struct work as = work_with(w, &panels);
-        struct search *packed = NULL;
-        double cost = packed_cost(&as, moves, n, *search, &packed);
+        const struct task *t = &w->task[n->core];
+        double direct = nest_cost(*search), cost;
+        struct search *packed = search_copied(w, moves, n, *search, &t->op[i], &cost);
         if (isinf(cost)) continue; /* then nothing was found */
-        struct candidate c[2] = {{"direct", direct, NULL}, {"packed", cost + copy, NULL}};
+        int b = w->p->stmt[t->stmt].read[t->op[i].read].buffer;
+        struct candidate c[2] = {{"direct", direct, NULL}, {"packed", cost, NULL}};
         const char *subject =
             arena_printf(w->arena, "'%s' for statement %d", w->p->buffer[b].name, t->stmt);
-        if (work_ask(w, QUESTION_LAYOUT, subject, c, 2, c[1].cost < c[0].cost) != 1) {
+        if (work_ask(w, QUESTION_LAYOUT, subject, c, 2, cost < direct) != 1) {
             if (packed) nest_drop(packed);
             continue;
         }
+        struct homes panels = {w->tried, b, home_packed(w, b, &t->op[i].geom)};
+        struct work as = work_with(w, &panels);
         if (!packed) packed = nest_search(&as, moves, n);
         if (!packed) continue;
         if (!pack_identity(w, n->core, i)) return false;
@@ -170,9 +204,6 @@ static bool consider_packing(struct work *w, const struct moves *moves, struct n
     }
     return true;
 }
-
-/* Share of a nest's price below which two layouts are not told apart. */
-#define PLANES_DOUBT 0.03
 
 /* A copy of planes that is made anyhow, against the same one with its planes innermost (a question
  * to the approach). */
@@ -187,7 +218,7 @@ static void consider_planes(struct work *w, const struct moves *moves, struct ne
         if (copy < 0) continue;
         inside.buffer = w->p->stmt[copy].dst.buffer;
         struct work as = work_with(w, &inside);
-        double direct = nest_cost(*search), doubt = PLANES_DOUBT * direct,
+        double direct = nest_cost(*search), doubt = LAYOUT_DOUBT * direct,
                turn = host_in_cycles(w, t->needle->in->queue,
                                      host_cycles(&as, copy) - host_cycles(w, copy));
         if (turn + doubt >= direct - nest_alone(*search) ||

@@ -27,6 +27,19 @@ int pack_planes_inside(const struct work *, const struct task *, const struct op
  * the same weights. */
 int pack_made(struct work *, const struct task *, const struct access *, const struct geom *, const struct copied *);
 
+/* An access as it was before one to a copy of nothing but the elements that it reads was tried in its place. */
+struct stepped {
+    int buffer;
+    struct access *access;
+    int64_t *coef, extent[MAX_DIMS], elements;
+};
+
+/* Of an input of which the operand reads an element at a time, every so manieth of some dimension: in its place such a copy,
+ * for a search, until pack_steps_end; the home it would have. False: it reads no such input, and nothing is changed. */
+bool pack_steps(struct work *, const struct task *, const struct opnd *, struct home *, struct stepped *);
+void pack_steps_end(struct work *, const struct stepped *);
+/* It takes what it reads element by element, and so in any layout. */
+bool reads_elements(const struct opnd *);
 bool pack_identity(struct work *, int task,
                    int operand); /* reads a copy in the layout the needle wants */
 /* A temporary that is wanted in two layouts: those who write it write another one, a copy follows. */

@@ -74,6 +74,48 @@ static void count_in_steps(struct work *w, const struct stmt *st, struct access 
     *first = (*first - lo) / step;
 }
 
+bool pack_steps(struct work *w, const struct task *t, const struct opnd *o, struct home *h,
+                struct stepped *was) {
+    if (!reads_elements(o)) return false;
+    struct stmt *st = &w->p->stmt[t->stmt];
+    struct access *acc = &st->read[o->read];
+    struct buffer *b = &w->p->buffer[acc->buffer];
+    int64_t lo[MAX_DIMS], step[MAX_DIMS], hi;
+    bool steps = false, inside = true;
+    *h = *work_home(w, acc->buffer);
+    if (b->role != ROLE_IN || b->size || st->scope || h->packed || h->is_tile) return false;
+    for (int d = 0; d < b->ndims; d++) {
+        access_range(w->p, st, acc, d, &lo[d], &hi);
+        inside &= lo[d] >= 0 && hi < b->extent[d];
+        step[d] = every(w, st, acc, d);
+        steps |= step[d] > 1;
+    }
+    if (!steps || !inside) return false;
+    *was = (struct stepped){acc->buffer, acc, acc->coef, {0}, b->elements};
+    acc->coef = arena_copy(&w->p->arena, acc->coef,
+                           sizeof *acc->coef * (size_t)b->ndims * (size_t)(w->p->naxes + 1));
+    b->elements = 1;
+    for (int d = 0; d < b->ndims; d++) {
+        access_range(w->p, st, acc, d, &lo[d], &hi);
+        was->extent[d] = b->extent[d];
+        if (step[d] > 1) {
+            b->extent[d] = (hi - lo[d]) / step[d] + 1;
+            count_in_steps(w, st, acc, d, lo[d], step[d]);
+        }
+        b->elements *= b->extent[d];
+    }
+    h->extent = arena_copy(w->arena, b->extent, sizeof *b->extent * (size_t)b->ndims);
+    h->elements = b->elements;
+    return true;
+}
+
+void pack_steps_end(struct work *w, const struct stepped *was) {
+    struct buffer *b = &w->p->buffer[was->buffer];
+    was->access->coef = was->coef;
+    b->elements = was->elements;
+    for (int d = 0; d < b->ndims; d++) b->extent[d] = was->extent[d];
+}
+
 /* Does one statement before `stmt` write all elements of the buffer? If not, a copy of the whole
  * would read some that have no value. */
 static bool written_whole(const struct work *w, int buffer, int stmt) {

@@ -77,11 +77,16 @@ static int only_writer(const struct program *p, int buffer) {
     return writers == 1 && readers == 1 ? last : -1;
 }
 
+bool reads_elements(const struct opnd *o) {
+    if (o->where != IN_LOCAL || o->read < 0 || o->writes || o->attached) return false;
+    for (int i = 0; i < o->geom.ninner; i++)
+        if (o->geom.at[i].dim >= 0 && o->geom.block[o->geom.at[i].dim] > 1) return false;
+    return true;
+}
+
 int pack_planes_inside(const struct work *w, const struct task *t, const struct opnd *o,
                        struct home *h) {
-    if (o->where != IN_LOCAL || o->read < 0 || o->writes || o->attached) return -1;
-    for (int i = 0; i < o->geom.ninner; i++)
-        if (o->geom.at[i].dim >= 0 && o->geom.block[o->geom.at[i].dim] > 1) return -1;
+    if (!reads_elements(o)) return -1;
     const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
     const struct buffer *b = &w->p->buffer[acc->buffer];
     int copy = b->role == ROLE_TEMP ? only_writer(w->p, acc->buffer) : -1;

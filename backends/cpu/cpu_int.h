@@ -146,6 +146,8 @@ void build_ahead(struct function *, const struct issue_node *); /* what its move
 /* Before a sum, the first of the nodes: asks for the lines that its results are stored to. How many nodes need not be
  * asked about again; 0: none is one. */
 int ask_stored(struct function *, const struct node *, int n);
+/* Where one of the two loops runs, once: registers that it writes first have no value before (either.c). */
+void forget_before(struct function *, const struct loop_node *, const struct loop_node *);
 /* At the beginning of a turn of the innermost loop around: asks for lines that a later turn reads (ask_next.c). */
 void ask_next(struct function *);
 LLVMTypeRef word_carried(struct function *, int memory, enum type); /* as loops carry it */

@@ -570,6 +570,8 @@ void walk(struct function *f, const struct node *node, int n) {
         switch (node[i].kind) {
         case NODE_LOOP:
             f->in_entry = node[i].loop->kind == LOOP_HARDWARE;
+            if (i + 1 < n && node[i + 1].kind == NODE_LOOP)
+                forget_before(f, node[i].loop, node[i + 1].loop);
             walk_loop(f, node[i].loop);
             f->in_entry = inside;
             break;

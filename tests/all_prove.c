@@ -199,7 +199,7 @@ static void tiles_that_stay_are_known(void **state) {
     proved_but_for_digits("gemmini", "examples/i8/gmm.isam", stays, "9");
     proved_but_for_digits("vdla", "examples/i8/gmm.isam", stays, "3");
     proved_but_for_digits("edge16", "examples/i8/gmm_scaled.isam", stays, "4");
-    proved_but_for_digits("vdla", "examples/i8/bottleneck.isam", stays, "1");
+    proved_but_for_digits("vdla", "examples/i8/residual.isam", stays, "2");
 }
 
 /* The schedule with the first text of each pair as the second. */
